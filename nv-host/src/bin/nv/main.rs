@@ -1,0 +1,3 @@
+//! The `nv` command line.
+
+fn main() {}

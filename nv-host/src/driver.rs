@@ -1,0 +1,212 @@
+//! The boundary that real and simulated GPUs share: the cold path of a device, call by call.
+//!
+//! What a driver does here is what the kernel driver's ioctls do, less their pointers: parameters go as the
+//! bytes of the ABI structure of [`nv_proto::rm`] and [`nv_proto::uvm`]. Rings and doorbells are not here:
+//! a launch makes no virtual call.
+
+use std::fmt;
+use std::ptr::NonNull;
+
+use nv_proto::rm::{self, DriverVersion};
+use nv_proto::unit::{ClassId, GpuVa, Handle, SubmitToken};
+
+use crate::{Error, Mapping};
+
+/// Which driver answers.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// The kernel driver, through its device nodes.
+    Kernel,
+    /// The simulated GPU, presenting itself as the chip named.
+    Sim(String),
+}
+
+/// A CPU mapping to make.
+#[derive(Clone, Copy, Debug)]
+pub struct MapCpu {
+    /// The device or subdevice that the memory belongs to.
+    pub device: Handle,
+    /// The memory object.
+    pub memory: Handle,
+    /// From which byte of it.
+    pub offset: u64,
+    /// How many bytes.
+    pub length: u64,
+    /// `NVOS33_FLAGS`.
+    pub flags: u32,
+    /// Whether the memory is system memory, which is mapped through the control node.
+    pub system: bool,
+}
+
+/// A GPU mapping to make with `NV_ESC_RM_MAP_MEMORY_DMA`.
+#[derive(Clone, Copy, Debug)]
+pub struct MapDma {
+    /// The device.
+    pub device: Handle,
+    /// The `NV01_MEMORY_VIRTUAL` object of the address space.
+    pub virtual_memory: Handle,
+    /// The memory object.
+    pub memory: Handle,
+    /// From which byte of it.
+    pub offset: u64,
+    /// How many bytes.
+    pub length: u64,
+    /// `NVOS46_FLAGS`.
+    pub flags: u32,
+    /// At which address.
+    pub va: GpuVa,
+}
+
+/// How a channel is told that it has work: a concrete type, so that a launch makes no virtual call.
+#[derive(Debug)]
+pub enum Doorbell {
+    /// The usermode register page of a GPU.
+    Page(Mapping),
+    /// The simulated GPU.
+    #[cfg(feature = "sim")]
+    Sim(nv_sim::Doorbell),
+}
+
+impl Doorbell {
+    /// Offset of `NOTIFY_CHANNEL_PENDING` in the usermode register page (`clc661.h`).
+    const NOTIFY_CHANNEL_PENDING: usize = 0x90;
+
+    /// Tells the GPU that the channel of `token` has new entries.
+    pub fn ring(&self, token: SubmitToken) {
+        match self {
+            Self::Page(page) => page.write_u32(Self::NOTIFY_CHANNEL_PENDING, token.0),
+            #[cfg(feature = "sim")]
+            Self::Sim(doorbell) => doorbell.ring(token),
+        }
+    }
+}
+
+mod sealed {
+    /// Only this crate implements drivers: their promises are relied on by `unsafe` code.
+    pub trait Sealed {}
+}
+
+/// One opened GPU, as the resource manager shows it.
+pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync {
+    /// Which driver this is.
+    fn kind(&self) -> Kind;
+
+    /// The driver's release, which decides the layouts.
+    fn version(&self) -> DriverVersion;
+
+    /// The root client (`NV01_ROOT_CLIENT`) of this GPU's objects.
+    fn client(&self) -> Handle;
+
+    /// The device instance to name in `NV0080_ALLOC_PARAMETERS`.
+    fn device_instance(&self) -> u32;
+
+    /// `NV_ESC_RM_ALLOC`: makes an object below `parent`; `params` may be empty.
+    ///
+    /// # Safety
+    /// Pointers in `params` are valid for whatever the class does through them.
+    unsafe fn alloc_raw(
+        &self,
+        parent: Handle,
+        class: ClassId,
+        params: &mut [u8],
+    ) -> Result<Handle, Error>;
+
+    /// `NV_ESC_RM_CONTROL`.
+    ///
+    /// # Safety
+    /// Pointers in `params` are valid for whatever `command` does through them.
+    unsafe fn control_raw(
+        &self,
+        object: Handle,
+        command: u32,
+        params: &mut [u8],
+    ) -> Result<(), Error>;
+
+    /// `NV_ESC_RM_FREE`: ends an object and all below it.
+    fn free(&self, parent: Handle, object: Handle) -> Result<(), Error>;
+
+    /// The classes that `device` offers (`NV0080_CTRL_CMD_GPU_GET_CLASSLIST`).
+    fn class_list(&self, device: Handle) -> Result<Vec<ClassId>, Error>;
+
+    /// Graphics engine facts by index (`NV2080_CTRL_CMD_GR_GET_INFO`), in the order asked.
+    fn gr_info(&self, subdevice: Handle, indices: &[u32]) -> Result<Vec<u32>, Error>;
+
+    /// `NV_ESC_RM_MAP_MEMORY` and the `mmap` that follows it.
+    fn map_cpu(&self, request: &MapCpu) -> Result<Mapping, Error>;
+
+    /// `NV_ESC_RM_MAP_MEMORY_DMA`.
+    fn map_dma(&self, request: &MapDma) -> Result<(), Error>;
+
+    /// `NV_ESC_RM_UNMAP_MEMORY_DMA` of what [`Driver::map_dma`] mapped at `va`.
+    fn unmap_dma(
+        &self,
+        device: Handle,
+        virtual_memory: Handle,
+        memory: Handle,
+        va: GpuVa,
+    ) -> Result<(), Error>;
+
+    /// Makes a memory object of the caller's own pages (`NV01_MEMORY_SYSTEM_OS_DESCRIPTOR`).
+    ///
+    /// # Safety
+    /// The pages stay mapped in this process until the object is freed, and what the GPU writes to them does
+    /// not break a Rust reference.
+    unsafe fn register_pages(
+        &self,
+        device: Handle,
+        base: NonNull<u8>,
+        length: usize,
+    ) -> Result<Handle, Error>;
+
+    /// One call to the UVM driver; its status is checked. The UVM node is opened at the first call.
+    ///
+    /// # Safety
+    /// Pointers in `params` are valid for whatever `command` does through them.
+    unsafe fn uvm_raw(&self, command: u32, params: &mut [u8]) -> Result<(), Error>;
+
+    /// The descriptor of the control node, which UVM structures name.
+    fn control_fd(&self) -> i32;
+
+    /// Turns a mapping of the usermode register page into the doorbell.
+    fn doorbell(&self, usermode: Mapping) -> Doorbell;
+}
+
+/// Makes an object of a class whose parameters hold no pointer.
+///
+/// # Errors
+/// The resource manager's status; [`Error::OutOfMemory`] for `NV_ERR_NO_MEMORY`.
+#[allow(unsafe_code, reason = "the one place where the pointer-free promise is used")]
+pub fn alloc<P: rm::AllocParams>(
+    driver: &dyn Driver,
+    parent: Handle,
+    class: ClassId,
+    params: &mut P,
+) -> Result<Handle, Error> {
+    // SAFETY: `P: AllocParams` is sealed in nv-proto and lists only structures without pointers.
+    unsafe { driver.alloc_raw(parent, class, params.bytes_mut(driver.version())) }
+}
+
+/// Makes an object of a class that takes no parameters.
+///
+/// # Errors
+/// As [`alloc`].
+#[allow(unsafe_code, reason = "no parameters, hence no pointers")]
+pub fn alloc_plain(driver: &dyn Driver, parent: Handle, class: ClassId) -> Result<Handle, Error> {
+    // SAFETY: no parameters, hence no pointers.
+    unsafe { driver.alloc_raw(parent, class, &mut []) }
+}
+
+/// Makes a control call whose parameters hold no pointer.
+///
+/// # Errors
+/// The resource manager's status.
+#[allow(unsafe_code, reason = "the one place where the pointer-free promise is used")]
+pub fn control<P: rm::Control>(
+    driver: &dyn Driver,
+    object: Handle,
+    params: &mut P,
+) -> Result<(), Error> {
+    // SAFETY: `P: Control` is sealed in nv-proto and lists only structures without pointers.
+    unsafe { driver.control_raw(object, P::COMMAND, params.bytes_mut(driver.version())) }
+}

@@ -1,0 +1,75 @@
+//! The one error type of the crate.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use nv_proto::rm::Status;
+
+/// What went wrong, with what it was about and what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No GPU can be used; every way that was tried is listed, first cause first.
+    #[error("no usable GPU: {}", .0.join("; "))]
+    NoDevice(Vec<String>),
+    /// A system call on a device node failed.
+    #[error("{operation} {}: {errno}; {remedy}", .path.display())]
+    Node {
+        /// The device node.
+        path: PathBuf,
+        /// What was being done, such as `open`.
+        operation: &'static str,
+        /// The system's error.
+        errno: nix::errno::Errno,
+        /// What to do about it.
+        remedy: String,
+    },
+    /// The resource manager refused a call.
+    #[error("{call} failed: {status}{detail}")]
+    Rm {
+        /// The call with its class or command by name.
+        call: String,
+        /// The status.
+        status: Status,
+        /// What else is known (sizes, ABI row, remedy), with its own leading punctuation, or empty.
+        detail: String,
+    },
+    /// There is not enough memory of the kind asked for.
+    #[error("out of {what}: {bytes} bytes were asked for")]
+    OutOfMemory {
+        /// Which memory.
+        what: &'static str,
+        /// How much was asked for.
+        bytes: u64,
+    },
+    /// The driver cannot do this.
+    #[error("{0}")]
+    Unsupported(String),
+    /// An argument makes no sense.
+    #[error("{0}")]
+    InvalidArgument(String),
+    /// A wait ran out of time.
+    #[error("{what} did not finish within {limit:?}")]
+    Timeout {
+        /// What was waited for.
+        what: String,
+        /// The limit.
+        limit: Duration,
+    },
+    /// A CPU mapping was used past its end.
+    #[error("{length} bytes at offset {offset:#x} lie outside a mapping of {size:#x} bytes")]
+    OutOfBounds {
+        /// Where.
+        offset: u64,
+        /// How much.
+        length: u64,
+        /// The mapping's size.
+        size: u64,
+    },
+    /// Something could not be encoded.
+    #[error(transparent)]
+    Encode(#[from] nv_proto::EncodeError),
+    /// Something could not be decoded.
+    #[error(transparent)]
+    Decode(#[from] nv_proto::DecodeError),
+}

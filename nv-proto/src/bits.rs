@@ -1,0 +1,1 @@
+//! Bit fields over structures of 32-bit words: the only hand-made shifts and masks.

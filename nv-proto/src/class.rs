@@ -1,0 +1,1 @@
+//! Class ids by generation, and the choice among those that a GPU offers.

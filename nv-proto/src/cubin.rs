@@ -1,0 +1,1 @@
+//! Cubins: the ELF files that NVIDIA's compilers make.

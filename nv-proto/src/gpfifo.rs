@@ -1,0 +1,1 @@
+//! GPFIFO entries and the arithmetic of the ring that holds them.

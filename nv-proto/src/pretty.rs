@@ -1,0 +1,1 @@
+//! Streams and descriptors as text.

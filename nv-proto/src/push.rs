@@ -1,0 +1,1 @@
+//! Pushbuffers: method headers and the methods of each engine.

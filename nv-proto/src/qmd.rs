@@ -1,0 +1,1 @@
+//! Launch descriptors (queue meta data), by version.

@@ -1,0 +1,1 @@
+//! The resource manager's ABI: parameter structures, commands, statuses.

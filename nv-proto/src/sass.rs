@@ -1,0 +1,1 @@
+//! SASS: instruction words to decoded instructions.

@@ -1,0 +1,1 @@
+//! The UVM driver's ioctl numbers and parameter structures.

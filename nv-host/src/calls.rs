@@ -332,6 +332,14 @@ pub(crate) fn channel(
     RmObject::new(&objects.driver, setup.group, class, &mut params)
 }
 
+/// Makes the object that the error state of a compute object is read through.
+pub(crate) fn debugger(objects: &Objects, compute: Handle) -> Result<RmObject, Error> {
+    let mut params = rm::DebuggerAlloc::default();
+    params.h_app_client = objects.driver.client().0.into();
+    params.h_class3d_object = compute.0.into();
+    RmObject::new(&objects.driver, objects.device, class::GT200_DEBUGGER, &mut params)
+}
+
 /// What to write to the doorbell for a channel.
 pub(crate) fn submit_token(driver: &dyn Driver, channel: Handle) -> Result<SubmitToken, Error> {
     let mut params = rm::GetWorkSubmitToken::default();

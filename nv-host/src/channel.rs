@@ -53,7 +53,9 @@ pub(crate) struct Notification {
 pub(crate) struct Channel {
     // Fields end in this order: the registration in `drop`, the engine objects, the channel, its memory.
     registration: Option<Registration>,
-    compute: RmObject,
+    /// Absent where the driver refuses one: faults are then reported with less detail.
+    debugger: Option<RmObject>,
+    _compute: RmObject,
     _copy: RmObject,
     channel: RmObject,
     area: Allocation,
@@ -87,12 +89,14 @@ impl Channel {
         let channel = calls::channel(objects, classes.gpfifo, &setup)?;
         let compute = RmObject::plain(&objects.driver, channel.handle(), classes.compute)?;
         let copy = RmObject::plain(&objects.driver, channel.handle(), classes.copy)?;
+        let debugger = calls::debugger(objects, compute.handle()).ok();
         let token = calls::submit_token(&*objects.driver, channel.handle())?;
         let registration = device.space().register_channel(channel.handle())?;
         calls::schedule(&*objects.driver, group.handle())?;
         Ok(Self {
             registration,
-            compute,
+            debugger,
+            _compute: compute,
             _copy: copy,
             channel,
             area,
@@ -109,9 +113,9 @@ impl Channel {
         self.channel.handle()
     }
 
-    /// The compute engine's object, which a debugger is attached to.
-    pub(crate) fn compute(&self) -> Handle {
-        self.compute.handle()
+    /// The debugger object attached to the compute engine's.
+    pub(crate) fn debugger(&self) -> Option<Handle> {
+        self.debugger.as_ref().map(RmObject::handle)
     }
 
     /// The device memory of ring, commands and launches, as the CPU sees it.

@@ -1,9 +1,12 @@
 //! The one error type of the crate.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use nv_proto::rm::Status;
+
+use crate::fault::FaultReport;
 
 /// What went wrong, with what it was about and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +59,9 @@ pub enum Error {
         /// The limit.
         limit: Duration,
     },
+    /// The GPU stopped.
+    #[error("{0}")]
+    Fault(Arc<FaultReport>),
     /// A CPU mapping was used past its end.
     #[error("{length} bytes at offset {offset:#x} lie outside a mapping of {size:#x} bytes")]
     OutOfBounds {

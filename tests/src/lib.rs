@@ -4,6 +4,8 @@ pub mod tables;
 
 use std::path::PathBuf;
 
+pub mod qmd_gen;
+
 /// The path of a file below `tests/`, such as `golden/seed/cases.json`.
 pub fn path(relative: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(relative)

@@ -1,5 +1,7 @@
 //! Where the integration tests find their golden vectors and cubins.
 
+pub mod tables;
+
 use std::path::PathBuf;
 
 pub mod qmd_gen;

@@ -168,6 +168,11 @@ pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync {
     /// The descriptor of the control node, which UVM structures name.
     fn control_fd(&self) -> i32;
 
+    /// What a driver knows of the fault of a channel beyond its notifier, in words; real GPUs say nothing here.
+    fn explain_fault(&self, _channel: Handle) -> Option<String> {
+        None
+    }
+
     /// Turns a mapping of the usermode register page into the doorbell.
     fn doorbell(&self, usermode: Mapping) -> Doorbell;
 }
@@ -176,7 +181,10 @@ pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync {
 ///
 /// # Errors
 /// The resource manager's status; [`Error::OutOfMemory`] for `NV_ERR_NO_MEMORY`.
-#[allow(unsafe_code, reason = "the one place where the pointer-free promise is used")]
+#[allow(
+    unsafe_code,
+    reason = "the one place where the pointer-free promise is used"
+)]
 pub fn alloc<P: rm::AllocParams>(
     driver: &dyn Driver,
     parent: Handle,
@@ -201,7 +209,10 @@ pub fn alloc_plain(driver: &dyn Driver, parent: Handle, class: ClassId) -> Resul
 ///
 /// # Errors
 /// The resource manager's status.
-#[allow(unsafe_code, reason = "the one place where the pointer-free promise is used")]
+#[allow(
+    unsafe_code,
+    reason = "the one place where the pointer-free promise is used"
+)]
 pub fn control<P: rm::Control>(
     driver: &dyn Driver,
     object: Handle,

@@ -60,7 +60,10 @@ impl Module {
         let parsed = Cubin::parse(cubin).map_err(|error| Error::Cubin(error.to_string()))?;
         let sm = device.info().sm;
         if !runs_on(parsed.sm(), sm) {
-            return Err(Error::WrongArchitecture { file: parsed.sm(), device: sm });
+            return Err(Error::WrongArchitecture {
+                file: parsed.sm(),
+                device: sm,
+            });
         }
         let bad = |error: nv_proto::cubin::Error<'_>| Error::Cubin(error.to_string());
         let mut places = vec![0; parsed.section_count()];
@@ -69,8 +72,10 @@ impl Module {
         let code = device.allocate(bytes, Placement::HostVisible)?;
         let base = code.va();
 
-        let length = usize::try_from(plan.size())
-            .map_err(|_| Error::OutOfMemory { what: "host memory", bytes })?;
+        let length = usize::try_from(plan.size()).map_err(|_| Error::OutOfMemory {
+            what: "host memory",
+            bytes,
+        })?;
         let mut image = vec![0; length];
         plan.place_into(&mut image).map_err(bad)?;
         plan.relocate(&mut image, base).map_err(bad)?;
@@ -80,18 +85,35 @@ impl Module {
         for kernel in parsed.kernels().map_err(bad)? {
             let bank = |number: usize| -> Option<(GpuVa, u64)> {
                 let bank = kernel.banks.get(number).copied().flatten()?;
-                Some((GpuVa(base.0.checked_add(plan.section(bank.section)?)?), bank.size))
+                Some((
+                    GpuVa(base.0.checked_add(plan.section(bank.section)?)?),
+                    bank.size,
+                ))
             };
-            let entry = plan.entry(&kernel).and_then(|offset| base.0.checked_add(offset)).ok_or_else(
-                || Error::Cubin(format!("the code of kernel {} has no place in memory", kernel.name)),
-            )?;
-            functions.push(Arc::new(FunctionInner::new(device, &kernel, GpuVa(entry), bank)?));
+            let entry = plan
+                .entry(&kernel)
+                .and_then(|offset| base.0.checked_add(offset))
+                .ok_or_else(|| {
+                    Error::Cubin(format!(
+                        "the code of kernel {} has no place in memory",
+                        kernel.name
+                    ))
+                })?;
+            functions.push(Arc::new(FunctionInner::new(
+                device,
+                &kernel,
+                GpuVa(entry),
+                bank,
+            )?));
         }
         let variables = parsed
             .symbols()
             .filter_map(|symbol| {
                 let (offset, size) = plan.variable(symbol.name())?;
-                Some((symbol.name().to_owned(), (GpuVa(base.0.checked_add(offset)?), size)))
+                Some((
+                    symbol.name().to_owned(),
+                    (GpuVa(base.0.checked_add(offset)?), size),
+                ))
             })
             .collect();
         let inner = Arc::new(ModuleInner {
@@ -115,10 +137,16 @@ impl Module {
     /// # Errors
     /// [`Error::NoKernel`] with the names that there are.
     pub fn function(&self, name: &str) -> Result<Function, Error> {
-        match self.inner.functions.iter().find(|function| &*function.name == name) {
-            Some(inner) => {
-                Ok(Function { inner: Arc::clone(inner), _module: Arc::clone(&self.inner) })
-            }
+        match self
+            .inner
+            .functions
+            .iter()
+            .find(|function| &*function.name == name)
+        {
+            Some(inner) => Ok(Function {
+                inner: Arc::clone(inner),
+                _module: Arc::clone(&self.inner),
+            }),
             None => Err(Error::NoKernel {
                 name: name.to_owned(),
                 present: self.kernels().map(str::to_owned).collect(),
@@ -203,7 +231,12 @@ impl FunctionInner {
         entry: GpuVa,
         bank: impl Fn(usize) -> Option<(GpuVa, u64)>,
     ) -> Result<Self, Error> {
-        let stack = kernel.stack.max.or(kernel.stack.min).unwrap_or(0).max(kernel.stack.frame);
+        let stack = kernel
+            .stack
+            .max
+            .or(kernel.stack.min)
+            .unwrap_or(0)
+            .max(kernel.stack.frame);
         let mut banks = [None; MAX_BANKS];
         for (number, place) in banks.iter_mut().enumerate().skip(1) {
             *place = bank(number);
@@ -241,7 +274,10 @@ pub(crate) struct CodeMap {
 impl CodeMap {
     fn insert(&mut self, module: &ModuleInner) {
         for function in &module.functions {
-            self.kernels.insert(function.entry, (function.code_size, Arc::clone(&function.name)));
+            self.kernels.insert(
+                function.entry,
+                (function.code_size, Arc::clone(&function.name)),
+            );
         }
     }
 

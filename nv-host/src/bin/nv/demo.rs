@@ -35,7 +35,7 @@ struct Row {
     kernel: String,
     grid: String,
     block: String,
-    registers: u16,
+    registers: u32,
     /// Bytes of shared memory that the kernel asks for.
     shared: u32,
     /// From submission to the signal, in microseconds.

@@ -2,8 +2,8 @@
 
 use nv_proto::cubin::Param;
 use nv_proto::launch::{Call, DeviceFacts, LaunchError, Shape, Shaped, prepare, sass_version};
-use nv_proto::qmd::Qmd;
-use nv_proto::unit::{Dim3, GpuVa};
+use nv_proto::qmd::{Qmd, Version};
+use nv_proto::unit::{ClassId, Dim3, GpuVa};
 
 use crate::Error;
 use crate::args::Arg;
@@ -234,7 +234,10 @@ impl ShapeCache {
         }
         let shaped = match self.shaped.take() {
             Some(shaped) => shaped,
-            None => (local_bytes, shape_anew(device, function, shape, local_bytes)?),
+            None => (
+                local_bytes,
+                shape_anew(device, function, shape, local_bytes)?,
+            ),
         };
         Ok(&self.shaped.insert(shaped).1)
     }
@@ -248,16 +251,31 @@ fn shape_anew(
     local_bytes: u32,
 ) -> Result<Shaped, Error> {
     let info = device.info();
-    let refused =
-        |error: LaunchError| Error::Launch { kernel: function.name.to_string(), reason: error.to_string() };
+    let refused = |error: LaunchError| Error::Launch {
+        kernel: function.name.to_string(),
+        reason: error.to_string(),
+    };
     let facts = DeviceFacts {
+        qmd: qmd_version(info.classes.compute)?,
         sass_version: sass_version(info.sm_version),
         local_bytes_per_thread: local_bytes,
         shared_window: WINDOWS.shared,
         local_window: WINDOWS.local,
         ..DeviceFacts::new(info.sm, info.sm_count).map_err(refused)?
     };
-    prepare(&function.facts, &facts).and_then(|prepared| prepared.shape(shape)).map_err(refused)
+    prepare(&function.facts, &facts)
+        .and_then(|prepared| prepared.shape(shape))
+        .map_err(refused)
+}
+
+/// The version of the descriptors that a compute class takes.
+fn qmd_version(compute: ClassId) -> Result<Version, Error> {
+    Version::of_class(compute).ok_or_else(|| {
+        Error::Unsupported(format!(
+            "no launch descriptor is known for compute class {:#x}",
+            compute.0
+        ))
+    })
 }
 
 /// Where a launch is put together before it is copied to the GPU: bank 0, then the descriptor, then the place
@@ -276,8 +294,12 @@ const MEETING_BYTES: usize = 256;
 const MEETING: [u32; 4] = [0x10, 0, 1, 0];
 
 impl LaunchScratch {
-    pub(crate) fn new(device: &DeviceInner) -> Self {
-        Self { qmd: Qmd::new(device.info().classes.qmd), bytes: Vec::new() }
+    pub(crate) fn new(device: &DeviceInner) -> Result<Self, Error> {
+        let version = qmd_version(device.classes().compute)?;
+        Ok(Self {
+            qmd: Qmd::new(version),
+            bytes: Vec::new(),
+        })
     }
 
     /// Bytes that a launch takes in GPU memory.
@@ -298,14 +320,21 @@ impl LaunchScratch {
         if self.bytes.len() < size {
             self.bytes.resize(size, 0); // grows to the largest launch, then never again
         }
-        let call = Call { grid: launch.grid, args: launch.arg_bytes(), bank0: at, grid_id };
+        let call = Call {
+            grid: launch.grid,
+            args: launch.arg_bytes(),
+            bank0: at,
+            grid_id,
+        };
         shaped
             .encode(&call, &mut self.qmd, &mut self.bytes)
             .map_err(|error| launch.refused(error.to_string()))?;
         let qmd = self.qmd.as_bytes();
         let meeting = MEETING.map(u32::to_le_bytes);
-        if let Some((place, rest)) =
-            self.bytes.get_mut(bank0..).and_then(|rest| rest.split_at_mut_checked(QMD_BYTES))
+        if let Some((place, rest)) = self
+            .bytes
+            .get_mut(bank0..)
+            .and_then(|rest| rest.split_at_mut_checked(QMD_BYTES))
         {
             if let Some(place) = place.get_mut(..qmd.len()) {
                 place.copy_from_slice(qmd);

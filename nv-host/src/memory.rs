@@ -190,9 +190,7 @@ impl<T: Element> Buffer<T> {
             Some(mapping) if self.placement == Placement::Pinned => {
                 mapping.read(0, values.as_mut_bytes())
             }
-            _ => self
-                .device
-                .download_bytes(self.va, values.as_mut_bytes()),
+            _ => self.device.download_bytes(self.va, values.as_mut_bytes()),
         }
     }
 

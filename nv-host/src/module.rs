@@ -78,12 +78,13 @@ impl Module {
 
         let mut functions = Vec::new();
         for kernel in parsed.kernels().map_err(bad)? {
-            let bank = |number: usize| -> Option<(GpuVa, u64)> {
+            let bank = |number: usize| -> Option<Bank> {
                 let bank = kernel.banks.get(number).copied().flatten()?;
-                Some((
-                    GpuVa(base.0.checked_add(plan.section(bank.section)?)?),
-                    bank.size,
-                ))
+                let va = GpuVa(base.0.checked_add(plan.section(bank.section)?)?);
+                Some(Bank {
+                    va,
+                    size: u32::try_from(bank.size).ok()?,
+                })
             };
             let entry = plan
                 .entry(&kernel)
@@ -94,12 +95,7 @@ impl Module {
                         kernel.name
                     ))
                 })?;
-            functions.push(Arc::new(FunctionInner::new(
-                device,
-                &kernel,
-                GpuVa(entry),
-                bank,
-            )?));
+            functions.push(Arc::new(FunctionInner::new(&kernel, GpuVa(entry), bank)?));
         }
         let variables = parsed
             .symbols()
@@ -222,13 +218,21 @@ impl FunctionInner {
         entry: GpuVa,
         bank: impl Fn(usize) -> Option<Bank>,
     ) -> Result<Self, Error> {
-        let stack = kernel.stack.max.or(kernel.stack.min).unwrap_or(0).max(kernel.stack.frame);
+        let stack = kernel
+            .stack
+            .max
+            .or(kernel.stack.min)
+            .unwrap_or(0)
+            .max(kernel.stack.frame);
         let mut banks = [Bank::default(); BANKS];
         for (number, place) in banks.iter_mut().enumerate().skip(1) {
             *place = bank(number).unwrap_or_default();
         }
         let program_size = u32::try_from(kernel.code_size).map_err(|_| {
-            Error::Cubin(format!("kernel {} has {:#x} bytes of code", kernel.name, kernel.code_size))
+            Error::Cubin(format!(
+                "kernel {} has {:#x} bytes of code",
+                kernel.name, kernel.code_size
+            ))
         })?;
         let facts = KernelFacts {
             program: entry,
@@ -241,12 +245,18 @@ impl FunctionInner {
             param_base: kernel.param_base.into(),
             param_size: kernel.param_size.into(),
             banks,
-            max_threads: kernel.thread_limit().map(|limit| u32::try_from(limit).unwrap_or(u32::MAX)),
+            max_threads: kernel
+                .thread_limit()
+                .map(|limit| u32::try_from(limit).unwrap_or(u32::MAX)),
             required_block: kernel.required_threads,
             required_cluster: kernel.cluster,
             cooperative: kernel.cooperative_groups,
         };
-        let local_bytes = if stack == 0 { 0 } else { stack.saturating_add(STACK_RESERVE) };
+        let local_bytes = if stack == 0 {
+            0
+        } else {
+            stack.saturating_add(STACK_RESERVE)
+        };
         Ok(Self {
             name: kernel.name.into(),
             facts,
@@ -268,10 +278,9 @@ pub(crate) struct CodeMap {
 impl CodeMap {
     fn insert(&mut self, module: &ModuleInner) {
         for function in &module.functions {
-            self.kernels.insert(
-                function.entry,
-                (function.code_size, Arc::clone(&function.name)),
-            );
+            let facts = &function.facts;
+            let kernel = (facts.program_size.into(), Arc::clone(&function.name));
+            self.kernels.insert(facts.program, kernel);
         }
     }
 

@@ -234,7 +234,7 @@ impl StreamInner {
             pending: Pending::Nothing,
             local: LocalMemory::default(),
             code_generation: 0,
-            scratch: LaunchScratch::new(device),
+            scratch: LaunchScratch::new(device)?,
             labels: vec![None; slots].into_boxed_slice(),
             fault: None,
         };
@@ -413,14 +413,29 @@ impl StreamInner {
         // The shape is checked before any of the stream's memory is taken; only a cooperative one depends on
         // where that memory is.
         let mut cache = lock(&function.shapes);
-        let bank0 = cache.get(device, function, &launch.shape(self.channel.area_va(LAUNCHES)), local_bytes)?.bank0_bytes();
+        let bank0 = cache
+            .get(
+                device,
+                function,
+                &launch.shape(self.channel.area_va(LAUNCHES)),
+                local_bytes,
+            )?
+            .bank0_bytes();
         let cooperative = launch.is_cooperative();
         let size = LaunchScratch::size(bank0, cooperative);
-        let offset = LAUNCHES + self.take(device, state, Which::Launches, size as u64, LAUNCH_ALIGN)?;
+        let offset =
+            LAUNCHES + self.take(device, state, Which::Launches, size as u64, LAUNCH_ALIGN)?;
         let at = self.channel.area_va(offset);
         let meeting = LaunchScratch::size(bank0, false) as u64;
-        let shaped = cache.get(device, function, &launch.shape(self.channel.area_va(offset + meeting)), local_bytes)?;
-        let (bytes, qmd) = state.scratch.encode(launch, shaped, at, self.submitted() + 1)?;
+        let shaped = cache.get(
+            device,
+            function,
+            &launch.shape(self.channel.area_va(offset + meeting)),
+            local_bytes,
+        )?;
+        let (bytes, qmd) = state
+            .scratch
+            .encode(launch, shaped, at, self.submitted() + 1)?;
         self.channel.area()?.write(offset as usize, bytes)?;
         drop(cache);
 
@@ -433,8 +448,11 @@ impl StreamInner {
                 set_local_memory(push, local)?;
             }
             if stale {
-                let drop_code =
-                    InvalidateShaderCaches { instruction: true, constant: true, ..Default::default() };
+                let drop_code = InvalidateShaderCaches {
+                    instruction: true,
+                    constant: true,
+                    ..Default::default()
+                };
                 push.write(Subchannel::COMPUTE, &drop_code)?;
             }
             push.write(Subchannel::COMPUTE, &SendPcas { qmd })?;

@@ -1,5 +1,9 @@
 //! Where the integration tests find their golden vectors and cubins.
 
+pub mod tables;
+
+pub mod conformance;
+
 use std::path::PathBuf;
 
 pub mod qmd_gen;

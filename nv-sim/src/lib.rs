@@ -2,5 +2,10 @@
 //! and compute engines. It runs the pushbuffers and the cubins that hardware runs.
 #![forbid(unsafe_code)]
 
+mod access;
+mod chip;
 pub mod memory;
+mod mmu;
 pub mod sm;
+
+pub use chip::{Chip, UnknownChip};

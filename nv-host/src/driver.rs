@@ -4,6 +4,11 @@
 //! bytes of the ABI structure of [`nv_proto::rm`] and [`nv_proto::uvm`]. Rings and doorbells are not here:
 //! a launch makes no virtual call.
 
+#![allow(
+    unsafe_code,
+    reason = "raw calls whose pointers their callers answer for"
+)]
+
 use std::fmt;
 use std::ptr::NonNull;
 
@@ -168,6 +173,11 @@ pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync {
     /// The descriptor of the control node, which UVM structures name.
     fn control_fd(&self) -> i32;
 
+    /// What a driver knows of the fault of a channel beyond its notifier, in words; real GPUs say nothing here.
+    fn explain_fault(&self, _channel: Handle) -> Option<String> {
+        None
+    }
+
     /// Turns a mapping of the usermode register page into the doorbell.
     fn doorbell(&self, usermode: Mapping) -> Doorbell;
 }
@@ -176,7 +186,10 @@ pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync {
 ///
 /// # Errors
 /// The resource manager's status; [`Error::OutOfMemory`] for `NV_ERR_NO_MEMORY`.
-#[allow(unsafe_code, reason = "the one place where the pointer-free promise is used")]
+#[allow(
+    unsafe_code,
+    reason = "the one place where the pointer-free promise is used"
+)]
 pub fn alloc<P: rm::AllocParams>(
     driver: &dyn Driver,
     parent: Handle,
@@ -191,7 +204,6 @@ pub fn alloc<P: rm::AllocParams>(
 ///
 /// # Errors
 /// As [`alloc`].
-#[allow(unsafe_code, reason = "no parameters, hence no pointers")]
 pub fn alloc_plain(driver: &dyn Driver, parent: Handle, class: ClassId) -> Result<Handle, Error> {
     // SAFETY: no parameters, hence no pointers.
     unsafe { driver.alloc_raw(parent, class, &mut []) }
@@ -201,7 +213,10 @@ pub fn alloc_plain(driver: &dyn Driver, parent: Handle, class: ClassId) -> Resul
 ///
 /// # Errors
 /// The resource manager's status.
-#[allow(unsafe_code, reason = "the one place where the pointer-free promise is used")]
+#[allow(
+    unsafe_code,
+    reason = "the one place where the pointer-free promise is used"
+)]
 pub fn control<P: rm::Control>(
     driver: &dyn Driver,
     object: Handle,

@@ -48,6 +48,17 @@ pub trait Control: layout::sealed::Sealed {
     fn bytes_mut(&mut self, version: DriverVersion) -> &mut [u8];
 }
 
+/// Every structure described here and in [`crate::uvm`]; two of one name are layouts of different releases.
+pub fn shapes() -> impl Iterator<Item = &'static Shape> {
+    let all = [
+        escape::SHAPES,
+        alloc::SHAPES,
+        control::SHAPES,
+        crate::uvm::SHAPES,
+    ];
+    all.into_iter().flatten()
+}
+
 impl From<Handle> for U32 {
     fn from(handle: Handle) -> Self {
         Self::new(handle.0)

@@ -10,14 +10,20 @@ pub struct GpuVa(pub u64);
 impl GpuVa {
     /// The low 32 bits.
     #[must_use]
-    #[allow(clippy::cast_possible_truncation, reason = "the low half is what is asked for")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "the low half is what is asked for"
+    )]
     pub const fn lo(self) -> u32 {
         self.0 as u32
     }
 
     /// The bits above the low 32.
     #[must_use]
-    #[allow(clippy::cast_possible_truncation, reason = "a u64 shifted right by 32 fits")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "a u64 shifted right by 32 fits"
+    )]
     pub const fn hi(self) -> u32 {
         (self.0 >> 32) as u32
     }

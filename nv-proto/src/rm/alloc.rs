@@ -93,7 +93,7 @@ layouts! {
     }
     /// `NV01_MEMORY_LOCAL_USER` and `NV01_MEMORY_SYSTEM`: memory on the GPU or in the host.
     ///
-    /// `address` comes back from the driver, which follows no pointer put there for these classes.
+    /// `address` is an answer: the driver clears what is put there and follows no pointer for these classes.
     MemoryAlloc = "NV_MEMORY_ALLOCATION_PARAMS" sizes [(v(535, 43, 2), 0x78), (v(545, 23, 6), 0x80)] {
         owner: U32 = "owner",
         type_: U32 = "type",

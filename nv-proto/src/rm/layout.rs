@@ -110,7 +110,11 @@ macro_rules! layouts {
                 full: size_of::<$name>(),
             };
         }
-    )* };
+    )*
+
+    /// Every structure defined here.
+    pub(crate) const SHAPES: &[$crate::rm::Shape] = &[ $( <$name as $crate::rm::Layout>::SHAPE ),* ];
+    };
 }
 
 /// Defines a pair of layouts of which a release has one: `Name { Wide | Other, before|since version, fields }`.

@@ -152,7 +152,6 @@ impl Stop {
             K::Deadlock => {
                 return Self::Hang(format!("every thread waits for another, the first {place}"));
             }
-            other => (ILLEGAL_ENCODING, 0, format!("{other:?}")),
         };
         Self::Fault(Box::new(Report {
             code: GR_EXCEPTION,

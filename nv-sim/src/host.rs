@@ -9,7 +9,7 @@ use nv_proto::unit::ClassId;
 
 use crate::access;
 use crate::channel::{Channel, lock};
-use crate::compute::Compute;
+use crate::compute::{Compute, Origin};
 use crate::copy::Copy;
 use crate::engine::{Context, HOST, Reduction, Registers, Release, bad_data, unknown_method};
 use crate::fault::{GR_CLASS_ERROR, Stop};
@@ -263,9 +263,17 @@ impl Execution {
         }
         match self.bound.get(subchannel).copied().flatten() {
             Some(Engine::Compute) => {
-                let visible = self.visible(context.channel);
-                self.compute
-                    .method(context, method, data, self.fetched, visible)
+                let (entry, get, channel) = (self.fetched, self.get, context.channel);
+                let origin = || {
+                    // How far the client has got by now.
+                    let put = channel.userd.load_u32(Channel::GP_PUT);
+                    let ahead = put.wrapping_sub(get) & channel.entries.wrapping_sub(1);
+                    Origin {
+                        entry,
+                        submitted: entry + u64::from(ahead),
+                    }
+                };
+                self.compute.method(context, write.method, data, origin)
             }
             Some(Engine::Copy) => self.copy.method(context, method, data),
             None => {
@@ -275,13 +283,6 @@ impl Execution {
                 Err(bad_data(HOST.0, HOST.1, text))
             }
         }
-    }
-
-    /// The number of the last entry that the client has submitted by now.
-    fn visible(&self, channel: &Channel) -> u64 {
-        let put = channel.userd.load_u32(Channel::GP_PUT);
-        let ahead = put.wrapping_sub(self.get) & channel.entries.wrapping_sub(1);
-        self.fetched + u64::from(ahead)
     }
 
     fn host_method(

@@ -400,11 +400,6 @@ pub(crate) fn schedule(driver: &dyn Driver, group: Handle) -> Result<(), Error> 
     driver::control(driver, group, &mut params)
 }
 
-/// A UUID as the UVM structures hold it.
-fn uuid_of(bytes: [u8; 16]) -> uvm::Uuid {
-    uvm::Uuid { uuid: bytes }
-}
-
 /// Makes one call to the UVM driver whose parameters hold no pointer.
 #[allow(
     unsafe_code,
@@ -422,17 +417,17 @@ pub(crate) fn uvm_register(
     vaspace: Handle,
 ) -> Result<(), Error> {
     let mut gpu = uvm::RegisterGpu::default();
-    gpu.gpu_uuid = uuid_of(uuid);
+    gpu.gpu_uuid = uuid;
     gpu.rm_ctrl_fd = (-1).into();
     uvm_call(driver, &mut gpu)?;
     let mut space = uvm::RegisterGpuVaspace::default();
-    space.gpu_uuid = uuid_of(uuid);
+    space.gpu_uuid = uuid;
     space.rm_ctrl_fd = driver.control_fd().into();
     space.h_client = driver.client().0.into();
     space.h_va_space = vaspace.0.into();
     uvm_call(driver, &mut space).inspect_err(|_| {
         let mut gpu = uvm::UnregisterGpu::default();
-        gpu.gpu_uuid = uuid_of(uuid);
+        gpu.gpu_uuid = uuid;
         // The first error is the one to report.
         let _ = uvm_call(driver, &mut gpu);
     })
@@ -441,10 +436,10 @@ pub(crate) fn uvm_register(
 /// Ends what [`uvm_register`] began.
 pub(crate) fn uvm_unregister(driver: &dyn Driver, uuid: [u8; 16]) -> Result<(), Error> {
     let mut space = uvm::UnregisterGpuVaspace::default();
-    space.gpu_uuid = uuid_of(uuid);
+    space.gpu_uuid = uuid;
     let ended = uvm_call(driver, &mut space);
     let mut gpu = uvm::UnregisterGpu::default();
-    gpu.gpu_uuid = uuid_of(uuid);
+    gpu.gpu_uuid = uuid;
     uvm_call(driver, &mut gpu).and(ended)
 }
 
@@ -467,7 +462,7 @@ pub(crate) fn uvm_map(
     map.h_client = driver.client().0.into();
     map.h_memory = memory.0.into();
     map.per_gpu_attributes[0].gpu_mapping_type = GPU_MAPPING_READ_WRITE_ATOMIC.into();
-    let mut map = uvm::MapExternalAllocation::one_gpu(map, uuid_of(uuid));
+    let mut map = uvm::MapExternalAllocation::one_gpu(map, uuid);
     uvm_call(driver, &mut map).inspect_err(|_| {
         // The first error is the one to report.
         let _ = uvm_free(driver, va, length);
@@ -491,7 +486,7 @@ pub(crate) fn uvm_register_channel(
     length: u64,
 ) -> Result<(), Error> {
     let mut params = uvm::RegisterChannel::default();
-    params.gpu_uuid = uuid_of(uuid);
+    params.gpu_uuid = uuid;
     params.rm_ctrl_fd = driver.control_fd().into();
     params.h_client = driver.client().0.into();
     params.h_channel = channel.0.into();
@@ -507,7 +502,7 @@ pub(crate) fn uvm_unregister_channel(
     channel: Handle,
 ) -> Result<(), Error> {
     let mut params = uvm::UnregisterChannelParams::default();
-    params.gpu_uuid = uuid_of(uuid);
+    params.gpu_uuid = uuid;
     params.h_client = driver.client().0.into();
     params.h_channel = channel.0.into();
     uvm_call(driver, &mut uvm::UnregisterChannel::from(params))

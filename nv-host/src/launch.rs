@@ -1,12 +1,15 @@
 //! Launches: a kernel, its shape and its arguments, checked and encoded.
 
 use nv_proto::cubin::Param;
-use nv_proto::unit::{Dim3, GpuVa};
+use nv_proto::launch::{Call, DeviceFacts, LaunchError, Shape, Shaped, prepare, sass_version};
+use nv_proto::qmd::{Qmd, Version};
+use nv_proto::unit::{ClassId, Dim3, GpuVa};
 
+use crate::Error;
 use crate::args::Arg;
-use crate::module::Function;
+use crate::device::DeviceInner;
+use crate::module::{Function, FunctionInner};
 use crate::stream::{Event, Stream};
-use crate::{Error, Mapping};
 
 /// Where generic addresses reach local and shared memory: apart from all that is mapped, and 4 GiB aligned as
 /// sm_90 code expects (the reference system's values).
@@ -158,6 +161,27 @@ impl<'a> Launch<'a> {
         self.function
     }
 
+    /// Whether all blocks are to be resident together.
+    pub(crate) fn is_cooperative(&self) -> bool {
+        self.cooperative
+    }
+
+    /// The shape, with its meeting place at `meeting` if it is cooperative.
+    pub(crate) fn shape(&self, meeting: GpuVa) -> Shape {
+        Shape {
+            dynamic_shared: self.shared,
+            cluster: self.cluster,
+            cooperative: self.cooperative.then_some(meeting),
+            ..Shape::new(self.block)
+        }
+    }
+
+    /// The bytes of the parameters.
+    fn arg_bytes(&self) -> &[u8] {
+        let size = usize::from(self.function.inner().param_size);
+        self.args.bytes().get(..size).unwrap_or_default()
+    }
+
     fn refused(&self, reason: String) -> Error {
         Error::Launch {
             kernel: self.function.name().to_owned(),
@@ -188,34 +212,138 @@ fn put(area: &mut [u8], param: &Param, bytes: &[u8]) -> Option<String> {
     }
 }
 
+/// A kernel's launch descriptor and constant bank 0, prepared for the shape that it was last launched in.
 #[derive(Debug, Default)]
-pub(crate) struct PreparedFunction {}
-impl PreparedFunction {
-    pub(crate) fn new(
-        _d: &crate::Device,
-        _f: &crate::module::FunctionInner,
-    ) -> Result<Self, Error> {
-        Ok(Self {})
+pub(crate) struct ShapeCache {
+    /// With the local memory of a thread that the channel had.
+    shaped: Option<(u32, Shaped)>,
+}
+
+impl ShapeCache {
+    /// The kernel in this shape on a channel with `local_bytes` of local memory for each thread.
+    pub(crate) fn get(
+        &mut self,
+        device: &DeviceInner,
+        function: &FunctionInner,
+        shape: &Shape,
+        local_bytes: u32,
+    ) -> Result<&Shaped, Error> {
+        let fits = matches!(&self.shaped, Some((local, shaped)) if *local == local_bytes && shaped.shape() == shape);
+        if !fits {
+            self.shaped = None;
+        }
+        let shaped = match self.shaped.take() {
+            Some(shaped) => shaped,
+            None => (
+                local_bytes,
+                shape_anew(device, function, shape, local_bytes)?,
+            ),
+        };
+        Ok(&self.shaped.insert(shaped).1)
     }
 }
-#[derive(Debug, Default)]
-pub(crate) struct LaunchScratch {}
+
+/// Prepares a kernel for a shape.
+fn shape_anew(
+    device: &DeviceInner,
+    function: &FunctionInner,
+    shape: &Shape,
+    local_bytes: u32,
+) -> Result<Shaped, Error> {
+    let info = device.info();
+    let refused = |error: LaunchError| Error::Launch {
+        kernel: function.name.to_string(),
+        reason: error.to_string(),
+    };
+    let facts = DeviceFacts {
+        qmd: qmd_version(info.classes.compute)?,
+        sass_version: sass_version(info.sm_version),
+        local_bytes_per_thread: local_bytes,
+        shared_window: WINDOWS.shared,
+        local_window: WINDOWS.local,
+        ..DeviceFacts::new(info.sm, info.sm_count).map_err(refused)?
+    };
+    prepare(&function.facts, &facts)
+        .and_then(|prepared| prepared.shape(shape))
+        .map_err(refused)
+}
+
+/// The version of the descriptors that a compute class takes.
+fn qmd_version(compute: ClassId) -> Result<Version, Error> {
+    Version::of_class(compute).ok_or_else(|| {
+        Error::Unsupported(format!(
+            "no launch descriptor is known for compute class {:#x}",
+            compute.0
+        ))
+    })
+}
+
+/// Where a launch is put together before it is copied to the GPU: bank 0, then the descriptor, then the place
+/// where the blocks of a cooperative grid meet.
+#[derive(Debug)]
+pub(crate) struct LaunchScratch {
+    qmd: Qmd,
+    bytes: Vec<u8>,
+}
+
+/// Bytes of a descriptor with its alignment.
+const QMD_BYTES: usize = 512;
+/// Bytes of the meeting place with its alignment.
+const MEETING_BYTES: usize = 256;
+/// What the vendor library writes there (`golden/h200/cuda_launches.json`).
+const MEETING: [u32; 4] = [0x10, 0, 1, 0];
+
 impl LaunchScratch {
+    pub(crate) fn new(device: &DeviceInner) -> Result<Self, Error> {
+        let version = qmd_version(device.classes().compute)?;
+        Ok(Self {
+            qmd: Qmd::new(version),
+            bytes: Vec::new(),
+        })
+    }
+
+    /// Bytes that a launch takes in GPU memory.
+    pub(crate) fn size(shaped_bank0: u32, cooperative: bool) -> usize {
+        shaped_bank0 as usize + QMD_BYTES + if cooperative { MEETING_BYTES } else { 0 }
+    }
+
+    /// Puts a launch together for memory at `at`; answers the bytes and the descriptor's address.
     pub(crate) fn encode(
         &mut self,
-        _d: &crate::device::DeviceInner,
-        _l: &Launch<'_>,
-        _local: u32,
-    ) -> Result<(), Error> {
-        Ok(())
-    }
-    pub(crate) fn bytes(&self) -> u64 {
-        0
-    }
-    pub(crate) fn place(&mut self, _va: GpuVa) -> Result<GpuVa, Error> {
-        Ok(GpuVa(0))
-    }
-    pub(crate) fn write(&self, _m: &Mapping, _o: u64) -> Result<(), Error> {
-        Ok(())
+        launch: &Launch<'_>,
+        shaped: &Shaped,
+        at: GpuVa,
+        grid_id: u64,
+    ) -> Result<(&[u8], GpuVa), Error> {
+        let bank0 = shaped.bank0_bytes() as usize;
+        let size = Self::size(shaped.bank0_bytes(), launch.cooperative);
+        if self.bytes.len() < size {
+            self.bytes.resize(size, 0); // grows to the largest launch, then never again
+        }
+        let call = Call {
+            grid: launch.grid,
+            args: launch.arg_bytes(),
+            bank0: at,
+            grid_id,
+        };
+        shaped
+            .encode(&call, &mut self.qmd, &mut self.bytes)
+            .map_err(|error| launch.refused(error.to_string()))?;
+        let qmd = self.qmd.as_bytes();
+        let meeting = MEETING.map(u32::to_le_bytes);
+        if let Some((place, rest)) = self
+            .bytes
+            .get_mut(bank0..)
+            .and_then(|rest| rest.split_at_mut_checked(QMD_BYTES))
+        {
+            if let Some(place) = place.get_mut(..qmd.len()) {
+                place.copy_from_slice(qmd);
+            }
+            if let (true, Some(place)) = (launch.cooperative, rest.get_mut(..16)) {
+                place.copy_from_slice(meeting.as_flattened());
+            }
+        }
+        let bytes = self.bytes.get(..size).unwrap_or_default();
+        Ok((bytes, GpuVa(at.0 + u64::from(shaped.bank0_bytes()))))
     }
 }

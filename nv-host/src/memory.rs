@@ -69,11 +69,6 @@ impl Allocation {
         self.va
     }
 
-    /// Its size in bytes, whole pages.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
     /// The memory object.
     pub(crate) fn handle(&self) -> nv_proto::unit::Handle {
         self.memory.handle()
@@ -193,11 +188,9 @@ impl<T: Element> Buffer<T> {
         self.check(values.len())?;
         match self.mapping() {
             Some(mapping) if self.placement == Placement::Pinned => {
-                mapping.read(0, values.as_mut_bytes_of())
+                mapping.read(0, values.as_mut_bytes())
             }
-            _ => self
-                .device
-                .download_bytes(self.va, values.as_mut_bytes_of()),
+            _ => self.device.download_bytes(self.va, values.as_mut_bytes()),
         }
     }
 
@@ -227,17 +220,6 @@ impl<T: Element> Buffer<T> {
             )));
         }
         Ok(())
-    }
-}
-
-/// The bytes of a slice of elements, writable: any bytes are values again.
-trait AsMutBytesOf {
-    fn as_mut_bytes_of(&mut self) -> &mut [u8];
-}
-
-impl<T: Element> AsMutBytesOf for [T] {
-    fn as_mut_bytes_of(&mut self) -> &mut [u8] {
-        self.as_mut_bytes()
     }
 }
 

@@ -46,15 +46,6 @@ impl RmObject {
         })
     }
 
-    /// Takes over an object that was made by other means.
-    pub(crate) fn adopt(driver: &Arc<dyn Driver>, parent: Handle, handle: Handle) -> Self {
-        Self {
-            driver: Arc::clone(driver),
-            parent,
-            handle,
-        }
-    }
-
     /// Its handle.
     pub(crate) fn handle(&self) -> Handle {
         self.handle

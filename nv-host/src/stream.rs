@@ -234,7 +234,7 @@ impl StreamInner {
             pending: Pending::Nothing,
             local: LocalMemory::default(),
             code_generation: 0,
-            scratch: LaunchScratch::default(),
+            scratch: LaunchScratch::new(device)?,
             labels: vec![None; slots].into_boxed_slice(),
             fault: None,
         };
@@ -303,11 +303,6 @@ impl StreamInner {
     /// Whether the work up to `value` has ended, or never will since the stream is dead.
     pub(crate) fn is_over(&self, value: u64) -> bool {
         self.completed() >= value || self.is_dead()
-    }
-
-    /// The channel.
-    pub(crate) fn channel(&self) -> &Channel {
-        &self.channel
     }
 
     /// Submits a copy; the value is reached once it has ended.
@@ -411,24 +406,43 @@ impl StreamInner {
     pub(crate) fn launch(&self, device: &DeviceInner, launch: &Launch<'_>) -> Result<u64, Error> {
         let mut guard = lock(&self.state);
         let state = &mut *guard;
-        let function = launch.function();
-        let local = self.local_for(device, state, function.local_bytes())?;
+        let function = launch.function().inner();
+        let local = self.local_for(device, state, function.local_bytes)?;
         let local_bytes = local.as_ref().unwrap_or(&state.local).per_thread;
 
-        state.scratch.encode(device, launch, local_bytes)?;
-        let bytes = state.scratch.bytes();
-        let offset = self.take(device, state, Which::Launches, bytes, LAUNCH_ALIGN)?;
-        let qmd = state
+        // The shape is checked before any of the stream's memory is taken; only a cooperative one depends on
+        // where that memory is.
+        let mut cache = lock(&function.shapes);
+        let bank0 = cache
+            .get(
+                device,
+                function,
+                &launch.shape(self.channel.area_va(LAUNCHES)),
+                local_bytes,
+            )?
+            .bank0_bytes();
+        let cooperative = launch.is_cooperative();
+        let size = LaunchScratch::size(bank0, cooperative);
+        let offset =
+            LAUNCHES + self.take(device, state, Which::Launches, size as u64, LAUNCH_ALIGN)?;
+        let at = self.channel.area_va(offset);
+        let meeting = LaunchScratch::size(bank0, false) as u64;
+        let shaped = cache.get(
+            device,
+            function,
+            &launch.shape(self.channel.area_va(offset + meeting)),
+            local_bytes,
+        )?;
+        let (bytes, qmd) = state
             .scratch
-            .place(self.channel.area_va(LAUNCHES + offset))?;
-        state
-            .scratch
-            .write(self.channel.area()?, LAUNCHES + offset)?;
+            .encode(launch, shaped, at, self.submitted() + 1)?;
+        self.channel.area()?.write(offset as usize, bytes)?;
+        drop(cache);
 
         let compute = device.classes().compute;
         let generation = device.code_generation();
         let stale = state.code_generation != generation;
-        let label = function.label();
+        let label = launch.function().label();
         let value = self.submit(device, state, Some(label), |push, _| {
             if let Some(local) = &local {
                 set_local_memory(push, local)?;

@@ -74,9 +74,7 @@ fn statuses_are_read_at_the_releases_place() {
 
 #[test]
 fn external_mappings_move_with_the_number_of_gpus() {
-    let gpu = uvm::Uuid {
-        uuid: *b"0123456789abcdef",
-    };
+    let gpu = *b"0123456789abcdef";
     let params = uvm::MapExternalAllocationParams {
         base: U64::new(0x10_0000_0000),
         length: U64::new(0x20_0000),
@@ -96,8 +94,9 @@ fn external_mappings_move_with_the_number_of_gpus() {
         let bytes = call.bytes_mut(release);
         assert_eq!(bytes.len(), size);
         assert_eq!(bytes[..24], params.as_bytes()[..24]);
-        assert_eq!(bytes[24..40], gpu.uuid);
-        assert!(bytes[40..tail].iter().all(|byte| *byte == 0));
+        assert_eq!(bytes[24..40], gpu);
+        assert_eq!(bytes[40..44], 1_u32.to_le_bytes());
+        assert!(bytes[44..tail].iter().all(|byte| *byte == 0));
         let mut want = Vec::new();
         want.extend(1_u64.to_le_bytes());
         want.extend(3_u32.to_le_bytes());

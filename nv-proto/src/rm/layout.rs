@@ -165,6 +165,20 @@ macro_rules! versioned {
             }
         }
 
+        impl core::ops::Deref for $name {
+            type Target = $wide;
+
+            fn deref(&self) -> &$wide {
+                &self.params
+            }
+        }
+
+        impl core::ops::DerefMut for $name {
+            fn deref_mut(&mut self) -> &mut $wide {
+                &mut self.params
+            }
+        }
+
         impl From<$wide> for $name {
             fn from(params: $wide) -> Self {
                 Self { params, ..Self::default() }

@@ -1,6 +1,7 @@
 //! Every system call of the crate.
 //!
 //! [`System`] is the seam: the driver above it is tested against a recorded kernel.
+#![allow(unsafe_code, reason = "declares what only its files do")]
 
 use std::fmt;
 use std::io;

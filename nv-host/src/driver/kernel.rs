@@ -18,7 +18,7 @@ use nv_proto::rm::names::classes::{
 use nv_proto::rm::{self, Abi, DriverVersion, Status, flags};
 use nv_proto::unit::{ClassId, GpuVa, Handle};
 use nv_proto::uvm::{self, UvmCommand};
-use zerocopy::{FromBytes, FromZeros, IntoBytes};
+use zerocopy::{FromBytes, IntoBytes};
 
 use super::{Doorbell, Driver, Kind, MapCpu, MapDma, sealed};
 use crate::probe::{self, PciAddress, VisibleDevices};

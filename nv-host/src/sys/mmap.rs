@@ -6,7 +6,9 @@ use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 
 use nix::errno::Errno;
-use nix::sys::mman::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+#[cfg(test)]
+use nix::sys::mman::mmap_anonymous;
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 
 /// Pages mapped at an address that the kernel chose. Dropping them unmaps.
 #[derive(Debug)]
@@ -33,6 +35,7 @@ impl Pages {
     ///
     /// # Errors
     /// `ENOMEM` when there are too few.
+    #[cfg(test)]
     pub fn anonymous(length: NonZeroUsize) -> Result<Self, Errno> {
         let flags = MapFlags::MAP_SHARED | MapFlags::MAP_POPULATE;
         // SAFETY: without MAP_FIXED the kernel picks addresses that nothing else uses.

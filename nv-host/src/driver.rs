@@ -176,7 +176,10 @@ pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync {
 ///
 /// # Errors
 /// The resource manager's status; [`Error::OutOfMemory`] for `NV_ERR_NO_MEMORY`.
-#[allow(unsafe_code, reason = "the one place where the pointer-free promise is used")]
+#[allow(
+    unsafe_code,
+    reason = "the one place where the pointer-free promise is used"
+)]
 pub fn alloc<P: rm::AllocParams>(
     driver: &dyn Driver,
     parent: Handle,
@@ -201,7 +204,10 @@ pub fn alloc_plain(driver: &dyn Driver, parent: Handle, class: ClassId) -> Resul
 ///
 /// # Errors
 /// The resource manager's status.
-#[allow(unsafe_code, reason = "the one place where the pointer-free promise is used")]
+#[allow(
+    unsafe_code,
+    reason = "the one place where the pointer-free promise is used"
+)]
 pub fn control<P: rm::Control>(
     driver: &dyn Driver,
     object: Handle,

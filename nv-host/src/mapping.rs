@@ -34,14 +34,22 @@ impl Mapping {
     /// Mapped pages as GPU-visible memory.
     #[cfg(feature = "ioctl")]
     pub(crate) fn from_pages(pages: crate::sys::mmap::Pages) -> Self {
-        Self { base: pages.base(), length: pages.length(), _owner: Owner::Pages(pages) }
+        Self {
+            base: pages.base(),
+            length: pages.length(),
+            _owner: Owner::Pages(pages),
+        }
     }
 
     /// Memory of the simulated GPU.
     #[cfg(feature = "sim")]
     pub(crate) fn from_span(span: nv_sim::memory::Span) -> Option<Self> {
         let base = NonNull::new(span.as_ptr())?;
-        Some(Self { base, length: span.bytes(), _owner: Owner::Sim(span) })
+        Some(Self {
+            base,
+            length: span.bytes(),
+            _owner: Owner::Sim(span),
+        })
     }
 
     /// Its size in bytes.
@@ -84,7 +92,10 @@ impl Mapping {
 
     /// Stores a word. A store outside the mapping, or misaligned, is dropped: callers check at set-up.
     pub fn write_u32(&self, offset: usize, value: u32) {
-        debug_assert!(self.slot::<u32>(offset).is_some(), "u32 store at {offset:#x}");
+        debug_assert!(
+            self.slot::<u32>(offset).is_some(),
+            "u32 store at {offset:#x}"
+        );
         if let Some(slot) = self.slot::<u32>(offset) {
             // SAFETY: `slot` checked that it lies inside the mapping that `self` owns, and is aligned.
             unsafe { slot.write_volatile(value) }
@@ -93,7 +104,10 @@ impl Mapping {
 
     /// Stores a double word; as [`Mapping::write_u32`].
     pub fn write_u64(&self, offset: usize, value: u64) {
-        debug_assert!(self.slot::<u64>(offset).is_some(), "u64 store at {offset:#x}");
+        debug_assert!(
+            self.slot::<u64>(offset).is_some(),
+            "u64 store at {offset:#x}"
+        );
         if let Some(slot) = self.slot::<u64>(offset) {
             // SAFETY: `slot` checked that it lies inside the mapping that `self` owns, and is aligned.
             unsafe { slot.write_volatile(value) }
@@ -103,7 +117,10 @@ impl Mapping {
     /// Loads a word; 0 outside the mapping or misaligned.
     #[must_use]
     pub fn read_u32(&self, offset: usize) -> u32 {
-        debug_assert!(self.slot::<u32>(offset).is_some(), "u32 load at {offset:#x}");
+        debug_assert!(
+            self.slot::<u32>(offset).is_some(),
+            "u32 load at {offset:#x}"
+        );
         match self.slot::<u32>(offset) {
             // SAFETY: `slot` checked that it lies inside the mapping that `self` owns, and is aligned.
             Some(slot) => unsafe { slot.read_volatile() },
@@ -114,7 +131,10 @@ impl Mapping {
     /// Loads a double word; 0 outside the mapping or misaligned.
     #[must_use]
     pub fn read_u64(&self, offset: usize) -> u64 {
-        debug_assert!(self.slot::<u64>(offset).is_some(), "u64 load at {offset:#x}");
+        debug_assert!(
+            self.slot::<u64>(offset).is_some(),
+            "u64 load at {offset:#x}"
+        );
         match self.slot::<u64>(offset) {
             // SAFETY: `slot` checked that it lies inside the mapping that `self` owns, and is aligned.
             Some(slot) => unsafe { slot.read_volatile() },

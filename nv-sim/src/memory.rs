@@ -93,19 +93,28 @@ impl Span {
         if first.checked_add(cells)? > memory.cells.len() {
             return None;
         }
-        Some(Self { memory, first, cells })
+        Some(Self {
+            memory,
+            first,
+            cells,
+        })
     }
 
     /// Its cells.
     #[must_use]
     pub fn cells(&self) -> &[AtomicU64] {
-        self.memory.cells.get(self.first..self.first + self.cells).unwrap_or(&[])
+        self.memory
+            .cells
+            .get(self.first..self.first + self.cells)
+            .unwrap_or(&[])
     }
 
     /// The address of its first byte, for as long as the span lives.
     #[must_use]
     pub fn as_ptr(&self) -> *mut u8 {
-        self.cells().first().map_or(std::ptr::null_mut(), |cell| cell.as_ptr().cast())
+        self.cells()
+            .first()
+            .map_or(std::ptr::null_mut(), |cell| cell.as_ptr().cast())
     }
 
     /// Its size in bytes, never 0.

@@ -11,7 +11,10 @@ pub fn path(relative: &str) -> PathBuf {
 ///
 /// # Panics
 /// When the file cannot be read: a missing vector is a broken test, never a skipped one.
-#[allow(clippy::panic, reason = "a test helper: a missing file fails the test that asked for it")]
+#[allow(
+    clippy::panic,
+    reason = "a test helper: a missing file fails the test that asked for it"
+)]
 pub fn bytes(relative: &str) -> Vec<u8> {
     let path = path(relative);
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -21,7 +24,10 @@ pub fn bytes(relative: &str) -> Vec<u8> {
 ///
 /// # Panics
 /// When the file cannot be read or is not JSON.
-#[allow(clippy::panic, reason = "a test helper: a broken file fails the test that asked for it")]
+#[allow(
+    clippy::panic,
+    reason = "a test helper: a broken file fails the test that asked for it"
+)]
 pub fn json(relative: &str) -> serde_json::Value {
     serde_json::from_slice(&bytes(relative)).unwrap_or_else(|error| panic!("{relative}: {error}"))
 }

@@ -191,10 +191,8 @@ pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync {
 /// Makes an object of a class whose parameters hold no pointer.
 ///
 /// # Errors
-#[cfg(feature = "ioctl")]
-pub mod kernel;
-#[cfg(feature = "sim")]
-pub mod sim;
+/// The resource manager's status; [`Error::OutOfMemory`] for memory that is not there;
+/// [`Error::InvalidArgument`] for parameters that are not those of `class`, which might read a pointer in them.
 #[allow(
     unsafe_code,
     reason = "the one place where the pointer-free promise is used"

@@ -1,9 +1,13 @@
 //! The one error type of the crate.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use nv_proto::rm::Status;
+use nv_proto::unit::SmVersion;
+
+use crate::fault::FaultReport;
 
 /// What went wrong, with what it was about and what to do.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +52,33 @@ pub enum Error {
     /// An argument makes no sense.
     #[error("{0}")]
     InvalidArgument(String),
+    /// A file is no cubin that can be loaded.
+    #[error("{0}")]
+    Cubin(String),
+    /// A cubin is for another GPU.
+    #[error("the cubin is for {file}, and this GPU runs {device}: compile it with -arch={device}")]
+    WrongArchitecture {
+        /// What the file is for.
+        file: SmVersion,
+        /// What the GPU is.
+        device: SmVersion,
+    },
+    /// A module has no kernel of that name.
+    #[error("no kernel {name}; the module has {}", list(.present))]
+    NoKernel {
+        /// The name asked for.
+        name: String,
+        /// The names that there are.
+        present: Vec<String>,
+    },
+    /// A launch breaks a limit; nothing has reached the device.
+    #[error("kernel {kernel}: {reason}")]
+    Launch {
+        /// The kernel.
+        kernel: String,
+        /// Which limit, with the value and the maximum.
+        reason: String,
+    },
     /// A wait ran out of time.
     #[error("{what} did not finish within {limit:?}")]
     Timeout {
@@ -56,6 +87,9 @@ pub enum Error {
         /// The limit.
         limit: Duration,
     },
+    /// The GPU stopped.
+    #[error("{0}")]
+    Fault(Arc<FaultReport>),
     /// A CPU mapping was used past its end.
     #[error("{length} bytes at offset {offset:#x} lie outside a mapping of {size:#x} bytes")]
     OutOfBounds {
@@ -72,4 +106,13 @@ pub enum Error {
     /// Something could not be decoded.
     #[error(transparent)]
     Decode(#[from] nv_proto::DecodeError),
+}
+
+/// Names for people; nothing is "none".
+fn list(names: &[String]) -> String {
+    if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    }
 }

@@ -1,1 +1,514 @@
 //! Cubins: the ELF files that NVIDIA's compilers make.
+//!
+//! [`Cubin::parse`] checks a file's tables once; sections, symbols and attributes are then views of its bytes.
+//! [`Cubin::kernel`] gathers what a launch needs to know of a kernel, [`Cubin::plan`] says where its parts go in
+//! device memory, and [`ImagePlan`] fills that memory and relocates it.
+//!
+//! Nothing here allocates: where the size of a result depends on the file, the caller gives the space, and the
+//! error says how much was wanted. Every call takes time linear in the file (with a logarithm of the number of
+//! kernels in [`Cubin::kernels_into`]), whatever its bytes are.
+//!
+//! ```
+//! use nv_proto::cubin::{Content, Cubin, Error};
+//!
+//! let error = Cubin::parse(b".version 8.4\n.target sm_90\n").unwrap_err();
+//! assert_eq!(error, Error::NotCubin { found: Content::Ptx });
+//! assert_eq!(error.to_string(), "this is no cubin: it is PTX text; assemble it with ptxas -arch first");
+//! ```
+
+use core::fmt;
+
+use zerocopy::FromBytes;
+use zerocopy::little_endian::U32;
+
+use crate::unit::SmVersion;
+
+mod content;
+mod elf;
+mod error;
+mod image;
+mod kernel;
+mod names;
+mod note;
+mod nvinfo;
+mod reloc;
+mod section;
+
+pub use content::Content;
+pub use error::Error;
+pub use image::{ImagePlan, Layout, PREFETCH_SLACK, Sections};
+pub use kernel::{ConstantBank, Kernel, MAX_BANKS, Param, Params, Stack};
+pub use note::{Note, Notes, Tool, Toolkit};
+pub use nvinfo::{AttributeKind, CompatKind, Record, Records, Value};
+pub use reloc::{MERCURY_BASE, Relocation, RelocationSection, RelocationType};
+pub use section::{
+    MemorySpace, Role, Section, SectionIndex, SectionType, Symbol, SymbolIndex, SymbolSection,
+    SymbolType,
+};
+
+use elf::{Header, SectionRaw, SymbolRaw};
+
+/// A cubin, over the bytes of its file.
+#[derive(Clone, Copy)]
+pub struct Cubin<'a> {
+    file: &'a [u8],
+    header: &'a Header,
+    sections: &'a [SectionRaw],
+    section_names: &'a str,
+    symbols: &'a [SymbolRaw],
+    symbol_names: &'a str,
+    /// Section numbers of symbols above `SHN_LORESERVE`; empty in files of fewer sections.
+    symbol_sections: &'a [U32],
+    symbol_table: SectionIndex,
+}
+
+/// Which variant of an architecture a file is for.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum Variant {
+    /// Runs on this and later chips of the same major version.
+    Base,
+    /// `sm_90a` and its like: runs on exactly this version.
+    Architecture,
+    /// `sm_100f` and its like: runs on chips of the same family.
+    Family,
+    /// The file does not say.
+    Unknown,
+}
+
+impl Variant {
+    /// What follows the number in a compiler's name for it: `a`, `f` or nothing.
+    #[must_use]
+    pub const fn suffix(self) -> &'static str {
+        match self {
+            Self::Base | Self::Unknown => "",
+            Self::Architecture => "a",
+            Self::Family => "f",
+        }
+    }
+}
+
+impl<'a> Cubin<'a> {
+    /// Reads the tables of a cubin and checks that everything they speak of lies inside the file.
+    ///
+    /// # Errors
+    /// When the bytes are something else (which [`Error::NotCubin`] names), are cut short, or a table makes no
+    /// sense.
+    pub fn parse(file: &'a [u8]) -> Result<Self, Error<'a>> {
+        let (Content::Cubin, Ok((header, _))) = (Content::of(file), Header::ref_from_prefix(file))
+        else {
+            return Err(Error::NotCubin {
+                found: Content::of(file),
+            });
+        };
+        let sections = Self::section_table(file, header)?;
+        let string_table = |index: u32| -> Result<&'a str, Error<'a>> {
+            let raw = usize::try_from(index).ok().and_then(|i| sections.get(i));
+            let raw = raw.ok_or(bad("string table", "", 0, index.into()))?;
+            if SectionType(raw.kind.get()).is_nobits() {
+                return Err(bad(
+                    "string table type",
+                    "",
+                    raw.offset.get(),
+                    raw.kind.get().into(),
+                ));
+            }
+            let bytes =
+                elf::range(file, raw.offset.get(), raw.size.get()).ok_or(Error::Truncated {
+                    what: "string table",
+                    name: "",
+                    offset: raw.offset.get(),
+                    needed: raw.size.get(),
+                    available: available(file, raw.offset.get()),
+                })?;
+            core::str::from_utf8(bytes).map_err(|error| Error::BadStrings {
+                section: SectionIndex(index),
+                offset: u64::try_from(error.valid_up_to()).unwrap_or(u64::MAX),
+            })
+        };
+        let names_index = match (header.shstrndx.get(), sections.first()) {
+            (elf::SHN_XINDEX, Some(first)) => first.link.get(),
+            (index, _) => index.into(),
+        };
+        let section_names = if names_index == 0 {
+            ""
+        } else {
+            string_table(names_index)?
+        };
+        let mut cubin = Self {
+            file,
+            header,
+            sections,
+            section_names,
+            symbols: &[],
+            symbol_names: "",
+            symbol_sections: &[],
+            symbol_table: SectionIndex(0),
+        };
+        cubin.check_sections()?;
+        if let Some(table) = cubin.sections().find(|s| s.kind().0 == elf::SHT_SYMTAB) {
+            cubin.symbol_table = table.index();
+            cubin.symbol_names = string_table(table.link())?;
+            cubin.symbols = records(&table)?;
+            let wide = |s: &Section<'_>| {
+                s.kind().0 == elf::SHT_SYMTAB_SHNDX && s.link() == table.index().0
+            };
+            if let Some(wide) = cubin.sections().find(wide) {
+                cubin.symbol_sections = records(&wide)?;
+            }
+            cubin.check_symbols(&table)?;
+        }
+        Ok(cubin)
+    }
+
+    fn section_table(file: &'a [u8], header: &Header) -> Result<&'a [SectionRaw], Error<'a>> {
+        let offset = header.shoff.get();
+        if offset == 0 {
+            return Ok(&[]);
+        }
+        let size = header.shentsize.get();
+        if usize::from(size) != size_of::<SectionRaw>() {
+            return Err(bad("e_shentsize", "ELF header", 58, size.into()));
+        }
+        let start = usize::try_from(offset)
+            .ok()
+            .and_then(|start| file.get(start..))
+            .unwrap_or(&[]);
+        let truncated = |count: u64| Error::Truncated {
+            what: "section table",
+            name: "",
+            offset,
+            needed: count.saturating_mul(size.into()),
+            available: length(start),
+        };
+        // With 0xff00 sections or more their number stands in the first one.
+        let count = match header.shnum.get() {
+            0 => {
+                let (first, _) = SectionRaw::ref_from_prefix(start).map_err(|_| truncated(1))?;
+                first.size.get()
+            }
+            count => count.into(),
+        };
+        let whole = usize::try_from(count).ok().and_then(|count| {
+            let (table, _) = <[SectionRaw]>::ref_from_prefix_with_elems(start, count).ok()?;
+            Some(table)
+        });
+        match whole {
+            Some(table) if u32::try_from(count).is_ok() => Ok(table),
+            _ => Err(truncated(count)),
+        }
+    }
+
+    fn check_sections(&self) -> Result<(), Error<'a>> {
+        for section in self.sections() {
+            let name = section.raw.name.get();
+            let place = u64::from(section.index().0);
+            if !usize::try_from(name).is_ok_and(|name| self.section_names.is_char_boundary(name)) {
+                return Err(bad(
+                    "sh_name",
+                    "section table",
+                    place.saturating_mul(64),
+                    name.into(),
+                ));
+            }
+            let inside = elf::range(self.file, section.offset(), section.size()).is_some();
+            // The first section is no section, and may hold the number of sections.
+            if !inside && !section.kind().is_nobits() && section.kind().0 != 0 {
+                return Err(Error::Truncated {
+                    what: "section",
+                    name: section.name(),
+                    offset: section.offset(),
+                    needed: section.size(),
+                    available: available(self.file, section.offset()),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_symbols(&self, table: &Section<'a>) -> Result<(), Error<'a>> {
+        let mut place = 0u64;
+        for symbol in self.symbols() {
+            let name = symbol.raw.name.get();
+            if !usize::try_from(name).is_ok_and(|name| self.symbol_names.is_char_boundary(name)) {
+                return Err(bad("st_name", table.name(), place, name.into()));
+            }
+            if let SymbolSection::In(section) = symbol.section()
+                && self.section(section).is_none()
+            {
+                return Err(bad(
+                    "st_shndx",
+                    table.name(),
+                    place.saturating_add(6),
+                    section.0.into(),
+                ));
+            }
+            place = place.saturating_add(24);
+        }
+        Ok(())
+    }
+
+    /// The bytes that it was read from.
+    #[must_use]
+    pub const fn bytes(&self) -> &'a [u8] {
+        self.file
+    }
+
+    /// The architecture that its code is for.
+    #[must_use]
+    pub fn sm(&self) -> SmVersion {
+        let flags = self.header.flags.get();
+        let [low, second, ..] = flags.to_le_bytes();
+        SmVersion(
+            if self.osabi() == OSABI_CUDA_13 {
+                second
+            } else {
+                low
+            }
+            .into(),
+        )
+    }
+
+    /// Which variant of that architecture.
+    ///
+    /// Files with ABI 7 say so in their flags, as do those of CUDA 12.8 and 12.9 with ABI 8; files of CUDA 13 say
+    /// so in `.nv.compat`, which those below `sm_90` have not, there being no variants of those. Only the options
+    /// in `.note.nv.tkinfo` tell the family variant.
+    #[must_use]
+    pub fn variant(&self) -> Variant {
+        let flags = self.header.flags.get();
+        if self.osabi() != OSABI_CUDA_13 {
+            return if flags & 0x800 != 0 {
+                Variant::Architecture
+            } else {
+                Variant::Base
+            };
+        }
+        let target = self
+            .compat()
+            .flatten()
+            .find(|r| r.compat() == CompatKind::CUDA_ACCELERATOR_TARGET);
+        match target.and_then(|record| record.value.number()) {
+            Some(0) if self.asked_for_family() => Variant::Family,
+            Some(0) => Variant::Base,
+            Some(1) => Variant::Architecture,
+            Some(_) => Variant::Unknown,
+            None if flags & 0x8 != 0 => Variant::Architecture,
+            None if self.asked_for_family() => Variant::Family,
+            None if self.sm() < FIRST_WITH_VARIANTS
+                || self.toolkit().is_some_and(|t| t.major < 13) =>
+            {
+                Variant::Base
+            }
+            None => Variant::Unknown,
+        }
+    }
+
+    fn asked_for_family(&self) -> bool {
+        let family = |note: Note<'a>| {
+            note.tool()
+                .and_then(|tool| tool.architecture())
+                .is_some_and(|a| a.ends_with('f'))
+        };
+        self.notes().flatten().any(family)
+    }
+
+    /// The toolkit that made it, where the file says.
+    #[must_use]
+    pub fn toolkit(&self) -> Option<Toolkit> {
+        if self.osabi() == OSABI_CUDA_12 {
+            let version = u16::try_from(self.header.version.get()).ok()?;
+            return Toolkit::from_tenths(version);
+        }
+        let notes = || self.notes().flatten();
+        notes()
+            .find_map(|n| n.toolkit_of_cuinfo())
+            .or_else(|| notes().find_map(|n| n.tool()?.toolkit()))
+    }
+
+    /// `EI_OSABI`: 0x33, or 0x41 from CUDA 13 on and for `sm_100` and later.
+    #[must_use]
+    pub fn osabi(&self) -> u8 {
+        self.header.ident.get(7).copied().unwrap_or(0)
+    }
+
+    /// `EI_ABIVERSION`: 7 with the first OS ABI and 8 with the second.
+    #[must_use]
+    pub fn abi_version(&self) -> u8 {
+        self.header.ident.get(8).copied().unwrap_or(0)
+    }
+
+    /// `e_flags` as it lies.
+    #[must_use]
+    pub fn flags(&self) -> u32 {
+        self.header.flags.get()
+    }
+
+    /// Whether it is the output of a compiler that a linker is to make whole (`ET_REL`).
+    #[must_use]
+    pub fn is_relocatable(&self) -> bool {
+        self.header.kind.get() == elf::ET_REL
+    }
+
+    /// How many sections it has, counting the empty first one.
+    #[must_use]
+    pub const fn section_count(&self) -> usize {
+        self.sections.len()
+    }
+
+    /// A section by number.
+    #[must_use]
+    pub fn section(&self, index: SectionIndex) -> Option<Section<'a>> {
+        let raw = self.sections.get(usize::try_from(index.0).ok()?)?;
+        Some(Section {
+            index,
+            raw,
+            names: self.section_names,
+            file: self.file,
+        })
+    }
+
+    /// The sections in order.
+    pub fn sections(&self) -> impl Iterator<Item = Section<'a>> + Clone + use<'a> {
+        let (names, file) = (self.section_names, self.file);
+        (0u32..)
+            .zip(self.sections)
+            .map(move |(index, raw)| Section {
+                index: SectionIndex(index),
+                raw,
+                names,
+                file,
+            })
+    }
+
+    /// The first section of this name.
+    #[must_use]
+    pub fn section_by_name(&self, name: &str) -> Option<Section<'a>> {
+        self.sections().find(|section| section.name() == name)
+    }
+
+    /// The section that is the symbol table; 0 where there is none.
+    #[must_use]
+    pub const fn symbol_table(&self) -> SectionIndex {
+        self.symbol_table
+    }
+
+    /// How many symbols it has, counting the empty first one.
+    #[must_use]
+    pub const fn symbol_count(&self) -> usize {
+        self.symbols.len()
+    }
+
+    /// A symbol by number.
+    #[must_use]
+    pub fn symbol(&self, index: SymbolIndex) -> Option<Symbol<'a>> {
+        let at = usize::try_from(index.0).ok()?;
+        let raw = self.symbols.get(at)?;
+        let section = match raw.shndx.get() {
+            0 => SymbolSection::Undefined,
+            elf::SHN_XINDEX => match self.symbol_sections.get(at) {
+                Some(wide) => SymbolSection::In(SectionIndex(wide.get())),
+                None => SymbolSection::Reserved(elf::SHN_XINDEX),
+            },
+            reserved @ elf::SHN_LORESERVE.. => SymbolSection::Reserved(reserved),
+            section => SymbolSection::In(SectionIndex(section.into())),
+        };
+        Some(Symbol {
+            index,
+            raw,
+            names: self.symbol_names,
+            section,
+        })
+    }
+
+    /// The symbols in order.
+    pub fn symbols(&self) -> impl Iterator<Item = Symbol<'a>> + Clone + use<'a> {
+        let cubin = *self;
+        (0u32..)
+            .zip(self.symbols)
+            .filter_map(move |(index, _)| cubin.symbol(SymbolIndex(index)))
+    }
+
+    /// The first symbol of this name that is defined here.
+    #[must_use]
+    pub fn symbol_by_name(&self, name: &str) -> Option<Symbol<'a>> {
+        self.symbols()
+            .find(|s| s.section() != SymbolSection::Undefined && s.name() == name)
+    }
+
+    /// The records of `.nv.compat`; none where there is no such section.
+    #[must_use]
+    pub fn compat(&self) -> Records<'a> {
+        let section = self
+            .sections()
+            .find(|section| section.role() == Role::Compat);
+        section.map_or(Records::new("", &[]), |section| section.records())
+    }
+
+    /// The records of `.nv.info`; none where there is no such section.
+    #[must_use]
+    pub fn module_info(&self) -> Records<'a> {
+        let section = self
+            .sections()
+            .find(|section| section.role() == Role::ModuleInfo);
+        section.map_or(Records::new("", &[]), |section| section.records())
+    }
+
+    /// The notes of every note section.
+    pub fn notes(&self) -> impl Iterator<Item = Result<Note<'a>, Error<'a>>> + use<'a> {
+        const SHT_NOTE: u32 = 7;
+        self.sections()
+            .filter(|s| s.kind().0 == SHT_NOTE)
+            .flat_map(|s| Notes::new(s.name(), s.data()))
+    }
+
+    /// Program headers, which tools write and this reader has no need of: how many.
+    #[must_use]
+    pub fn program_header_count(&self) -> u16 {
+        self.header.phnum.get()
+    }
+}
+
+impl fmt::Debug for Cubin<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cubin")
+            .field("sm", &self.sm())
+            .field("sections", &self.sections.len())
+            .field("symbols", &self.symbols.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// A section's bytes as records of one size.
+fn records<'a, T>(section: &Section<'a>) -> Result<&'a [T], Error<'a>>
+where
+    T: FromBytes + zerocopy::Immutable + zerocopy::KnownLayout + zerocopy::Unaligned,
+{
+    let data = section.data();
+    <[T]>::ref_from_bytes(data)
+        .map_err(|_| bad("sh_size", section.name(), section.offset(), length(data)))
+}
+
+const fn bad<'a>(what: &'static str, name: &'a str, offset: u64, value: u64) -> Error<'a> {
+    Error::BadValue {
+        what,
+        name,
+        offset,
+        value,
+    }
+}
+
+fn length(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+}
+
+fn available(file: &[u8], offset: u64) -> u64 {
+    length(file).saturating_sub(offset)
+}
+
+/// `EI_OSABI` of CUDA 12 and older, up to `sm_90a`; seen in files of CUDA 11.7 to 12.9.
+const OSABI_CUDA_12: u8 = 0x33;
+/// `EI_OSABI` of CUDA 13, and of 12.8 and 12.9 from `sm_100` on; seen in files of CUDA 12.8 to 13.5.
+const OSABI_CUDA_13: u8 = 0x41;
+/// The first architecture that has an `a` variant.
+const FIRST_WITH_VARIANTS: SmVersion = SmVersion(90);

@@ -43,6 +43,14 @@ pub enum EncodeError {
         /// The index asked for.
         index: u32,
     },
+    /// The hardware interface has no way to say it.
+    #[error("{what} ({value:#x}) cannot be encoded")]
+    Unsupported {
+        /// What was asked for.
+        what: &'static str,
+        /// The value.
+        value: u64,
+    },
 }
 
 /// Why words or bytes could not be decoded.

@@ -1,6 +1,12 @@
 //! Where the integration tests find their golden vectors and cubins.
 
+pub mod tables;
+
+pub mod conformance;
+
 use std::path::PathBuf;
+
+pub mod qmd_gen;
 
 /// The path of a file below `tests/`, such as `golden/seed/cases.json`.
 pub fn path(relative: &str) -> PathBuf {

@@ -1,0 +1,45 @@
+//! Kernel arguments: values that lie in constant bank 0 as the kernel's parameter table says.
+
+use nv_proto::unit::GpuVa;
+
+/// A value that can be passed to a kernel by value.
+///
+/// Device pointers are passed with [`GpuVa`] or a reference to a buffer.
+pub trait Arg {
+    /// Calls `use_bytes` with the bytes of the argument, little-endian.
+    fn with_bytes<R>(&self, use_bytes: impl FnOnce(&[u8]) -> R) -> R;
+}
+
+macro_rules! scalar {
+    ($($type:ty),*) => {$(
+        impl Arg for $type {
+            fn with_bytes<R>(&self, use_bytes: impl FnOnce(&[u8]) -> R) -> R {
+                use_bytes(&self.to_le_bytes())
+            }
+        }
+    )*};
+}
+
+scalar!(u8, i8, u16, i16, u32, i32, u64, i64, f32, f64);
+
+impl Arg for GpuVa {
+    fn with_bytes<R>(&self, use_bytes: impl FnOnce(&[u8]) -> R) -> R {
+        use_bytes(&self.0.to_le_bytes())
+    }
+}
+
+/// Raw bytes, for structures passed by value.
+#[derive(Clone, Copy, Debug)]
+pub struct ArgBytes<'a>(pub &'a [u8]);
+
+impl Arg for ArgBytes<'_> {
+    fn with_bytes<R>(&self, use_bytes: impl FnOnce(&[u8]) -> R) -> R {
+        use_bytes(self.0)
+    }
+}
+
+impl<A: Arg + ?Sized> Arg for &A {
+    fn with_bytes<R>(&self, use_bytes: impl FnOnce(&[u8]) -> R) -> R {
+        (**self).with_bytes(use_bytes)
+    }
+}

@@ -1,0 +1,184 @@
+//! One channel: its ring of GPFIFO entries, its memory, and how work is published to the GPU.
+
+use std::sync::Arc;
+use std::sync::atomic::{Ordering, fence};
+
+use nv_proto::gpfifo::{GpEntry, USERD_GP_PUT};
+use nv_proto::unit::{GpuVa, Handle, SubmitToken};
+
+use crate::device::DeviceInner;
+use crate::driver::Doorbell;
+use crate::group::Group;
+use crate::memory::{Allocation, Placement};
+use crate::object::RmObject;
+use crate::space::{AddressSpace, Registration};
+use crate::{Error, Mapping, calls};
+
+/// Entries of the ring; as many submissions can be in flight, less one.
+pub(crate) const RING_ENTRIES: u32 = 4096;
+
+// The channel's area of device memory, by offset.
+const RING: u64 = 0;
+const USERD: u64 = RING + RING_ENTRIES as u64 * GpEntry::BYTES as u64;
+/// Where the command words begin.
+pub(crate) const COMMANDS: u64 = 0x8_0000;
+/// Bytes of command words.
+pub(crate) const COMMAND_BYTES: u64 = 0x8_0000;
+/// Where launch descriptors and constant banks begin.
+pub(crate) const LAUNCHES: u64 = 0x10_0000;
+/// Bytes of launch descriptors and constant banks.
+pub(crate) const LAUNCH_BYTES: u64 = 0x10_0000;
+const AREA_BYTES: u64 = LAUNCHES + LAUNCH_BYTES;
+
+// The channel's page of host memory, by offset.
+/// The error notifier: 16-byte records, the first is the error's (`NV_CHANNELGPFIFO_NOTIFICATION_TYPE_ERROR`).
+const NOTIFIER: usize = 0;
+/// The timeline semaphore: 64-bit payload, then 64-bit time in nanoseconds.
+pub(crate) const TIMELINE: usize = 0x800;
+/// A one-word semaphore between the channel's engines.
+pub(crate) const ENGINE_SEMAPHORE: usize = 0x840;
+const PAGE_BYTES: u64 = 0x1000;
+
+/// What the error notifier holds once the channel is dead.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Notification {
+    /// The RC error code, such as 31 for an MMU fault and 13 for an exception of the graphics engine.
+    pub(crate) code: u32,
+    /// The GPU's time in nanoseconds.
+    pub(crate) time: u64,
+}
+
+/// One channel with a compute and a copy engine object.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    // Fields end in this order: the registration in `drop`, the engine objects, the channel, its memory.
+    registration: Option<Registration>,
+    /// Absent where the driver refuses one: faults are then reported with less detail.
+    debugger: Option<RmObject>,
+    _compute: RmObject,
+    _copy: RmObject,
+    channel: RmObject,
+    area: Allocation,
+    page: Allocation,
+    token: SubmitToken,
+    doorbell: Arc<Doorbell>,
+    space: Arc<AddressSpace>,
+    /// The group outlives its channels.
+    _group: Arc<Group>,
+}
+
+impl Channel {
+    /// Makes a channel in `group` and has it scheduled.
+    pub(crate) fn new(device: &DeviceInner, group: &Arc<Group>) -> Result<Self, Error> {
+        let objects = device.objects();
+        let area = Allocation::new(objects, device.space(), AREA_BYTES, Placement::HostVisible)?;
+        let page = Allocation::new(objects, device.space(), PAGE_BYTES, Placement::Pinned)?;
+        area.mapping()?
+            .fill(usize_of(USERD), nv_proto::gpfifo::USERD_BYTES, 0)?;
+        page.mapping()?.fill(0, usize_of(PAGE_BYTES), 0)?;
+
+        let classes = device.classes();
+        let setup = calls::ChannelSetup {
+            group: group.handle(),
+            share: group.share(),
+            area: area.handle(),
+            notifier: page.handle(),
+            ring: GpuVa(area.va().0 + RING),
+            entries: RING_ENTRIES,
+            userd_offset: USERD,
+        };
+        let channel = calls::channel(objects, classes.gpfifo, &setup)?;
+        let compute = RmObject::plain(&objects.driver, channel.handle(), classes.compute)?;
+        let copy = RmObject::plain(&objects.driver, channel.handle(), classes.copy)?;
+        let debugger = calls::debugger(objects, compute.handle()).ok();
+        let token = calls::submit_token(&*objects.driver, channel.handle())?;
+        let registration = device.space().register_channel(channel.handle())?;
+        calls::schedule(&*objects.driver, group.handle())?;
+        Ok(Self {
+            registration,
+            debugger,
+            _compute: compute,
+            _copy: copy,
+            channel,
+            area,
+            page,
+            token,
+            doorbell: Arc::clone(device.doorbell()),
+            space: Arc::clone(device.space()),
+            _group: Arc::clone(group),
+        })
+    }
+
+    /// The channel object.
+    pub(crate) fn handle(&self) -> Handle {
+        self.channel.handle()
+    }
+
+    /// The debugger object attached to the compute engine's.
+    pub(crate) fn debugger(&self) -> Option<Handle> {
+        self.debugger.as_ref().map(RmObject::handle)
+    }
+
+    /// The device memory of ring, commands and launches, as the CPU sees it.
+    pub(crate) fn area(&self) -> Result<&Mapping, Error> {
+        self.area.mapping()
+    }
+
+    /// The GPU's address of an offset in that memory.
+    pub(crate) fn area_va(&self, offset: u64) -> GpuVa {
+        GpuVa(self.area.va().0 + offset)
+    }
+
+    /// The page of host memory, as the CPU sees it.
+    pub(crate) fn page(&self) -> Result<&Mapping, Error> {
+        self.page.mapping()
+    }
+
+    /// The GPU's address of an offset in that page.
+    pub(crate) fn page_va(&self, offset: usize) -> GpuVa {
+        GpuVa(self.page.va().0 + offset as u64)
+    }
+
+    /// Writes `entry` into `slot` and tells the GPU: the one place where work is published.
+    ///
+    /// The area is mapped write-combined, and such stores may reach memory in any order: a full fence drains
+    /// them, so that words, descriptors and entry are in memory before `GP_PUT` says so, and `GP_PUT` before
+    /// the doorbell does.
+    pub(crate) fn publish(&self, slot: u32, entry: GpEntry, gp_put: u32) -> Result<(), Error> {
+        let area = self.area()?;
+        area.write_u64(
+            usize_of(RING) + slot as usize * GpEntry::BYTES,
+            entry.encode(),
+        );
+        fence(Ordering::SeqCst);
+        area.write_u32(usize_of(USERD) + USERD_GP_PUT, gp_put);
+        fence(Ordering::SeqCst);
+        self.doorbell.ring(self.token);
+        Ok(())
+    }
+
+    /// What the GPU says went wrong on this channel, if anything.
+    pub(crate) fn notification(&self) -> Option<Notification> {
+        let page = self.page.mapping().ok()?;
+        // u64 time, u32 code, u16 0, u16 status; the status is all ones once the record is written.
+        let last = page.read_u32(NOTIFIER + 12);
+        let written = last >> 16 == 0xffff;
+        written.then(|| Notification {
+            code: page.read_u32(NOTIFIER + 8),
+            time: page.read_u64(NOTIFIER),
+        })
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        if let Some(registration) = self.registration.take() {
+            self.space.unregister_channel(&registration);
+        }
+    }
+}
+
+/// An offset of the layout above, all of which fit 32 bits.
+const fn usize_of(offset: u64) -> usize {
+    offset as usize
+}

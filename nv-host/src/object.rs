@@ -1,0 +1,60 @@
+//! Resource-manager objects that end with their owner.
+
+use std::sync::Arc;
+
+use nv_proto::rm::AllocParams;
+use nv_proto::unit::{ClassId, Handle};
+
+use crate::Error;
+use crate::driver::{self, Driver};
+
+/// An RM object; dropping it frees it and all below it.
+#[derive(Debug)]
+pub(crate) struct RmObject {
+    driver: Arc<dyn Driver>,
+    parent: Handle,
+    handle: Handle,
+}
+
+impl RmObject {
+    /// Makes an object of `class` below `parent`.
+    pub(crate) fn new<P: AllocParams>(
+        driver: &Arc<dyn Driver>,
+        parent: Handle,
+        class: ClassId,
+        params: &mut P,
+    ) -> Result<Self, Error> {
+        let handle = driver::alloc(&**driver, parent, class, params)?;
+        Ok(Self {
+            driver: Arc::clone(driver),
+            parent,
+            handle,
+        })
+    }
+
+    /// Makes an object of a class that takes no parameters.
+    pub(crate) fn plain(
+        driver: &Arc<dyn Driver>,
+        parent: Handle,
+        class: ClassId,
+    ) -> Result<Self, Error> {
+        let handle = driver::alloc_plain(&**driver, parent, class)?;
+        Ok(Self {
+            driver: Arc::clone(driver),
+            parent,
+            handle,
+        })
+    }
+
+    /// Its handle.
+    pub(crate) fn handle(&self) -> Handle {
+        self.handle
+    }
+}
+
+impl Drop for RmObject {
+    fn drop(&mut self) {
+        // An object whose parent is gone is gone too: the status tells nothing that could be acted on.
+        let _ = self.driver.free(self.parent, self.handle);
+    }
+}

@@ -1,0 +1,443 @@
+//! Sections and symbols as views of the file's bytes.
+
+use core::fmt;
+
+use super::elf::{self, SectionRaw, SymbolRaw};
+use super::names;
+use super::nvinfo::Records;
+
+/// A section's place in the section table.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct SectionIndex(pub u32);
+
+/// A symbol's place in the symbol table.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct SymbolIndex(pub u32);
+
+/// A section's type (`SHT_*`): an open set.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct SectionType(pub u32);
+
+impl SectionType {
+    /// The type's name without `SHT_`.
+    #[must_use]
+    pub fn name(self) -> Option<&'static str> {
+        const STANDARD: [&str; 19] = [
+            "NULL",
+            "PROGBITS",
+            "SYMTAB",
+            "STRTAB",
+            "RELA",
+            "HASH",
+            "DYNAMIC",
+            "NOTE",
+            "NOBITS",
+            "REL",
+            "SHLIB",
+            "DYNSYM",
+            "",
+            "",
+            "INIT_ARRAY",
+            "FINI_ARRAY",
+            "PREINIT_ARRAY",
+            "GROUP",
+            "SYMTAB_SHNDX",
+        ];
+        let standard = usize::try_from(self.0)
+            .ok()
+            .and_then(|n| STANDARD.get(n))
+            .copied();
+        match standard {
+            Some(name) => Some(name).filter(|name| !name.is_empty()),
+            None => names::SECTION_TYPE
+                .iter()
+                .find(|(number, _)| *number == self.0)
+                .map(|(_, name)| *name),
+        }
+    }
+
+    /// Whether a section of this type takes up no bytes of the file.
+    #[must_use]
+    pub const fn is_nobits(self) -> bool {
+        matches!(
+            self.0,
+            elf::SHT_NOBITS | 0x7000_0007 | 0x7000_0009 | 0x7000_000a | 0x7000_0015
+        )
+    }
+}
+
+impl fmt::Display for SectionType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => f.write_str(name),
+            None => write!(f, "{:#x}", self.0),
+        }
+    }
+}
+
+/// What a section is for, which its name tells: types differ between toolkits and between linked and
+/// relocatable files.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum Role<'a> {
+    /// `.text.FUNCTION`: its instructions.
+    Text(&'a str),
+    /// `.nv.info`: attributes of the module, and of functions by symbol.
+    ModuleInfo,
+    /// `.nv.info.FUNCTION`: its attributes.
+    Info(&'a str),
+    /// `.nv.constantN.FUNCTION`, or `.nv.constantN` for the whole module: a constant bank.
+    Constant(u8, Option<&'a str>),
+    /// `.nv.shared.FUNCTION`: how much shared memory a block has.
+    Shared(&'a str),
+    /// `.nv.shared.reserved.N`: what the system keeps of shared memory.
+    SharedReserved,
+    /// `.nv.global.init`: variables with values.
+    GlobalInit,
+    /// `.nv.global`: variables that start as zero.
+    Global,
+    /// `.nv.compat`.
+    Compat,
+    /// `.nv.merc.*` and `.nv.capmerc.*`: a second copy of the rest for another code generator.
+    Mercury,
+    /// Anything else.
+    Other,
+}
+
+impl<'a> Role<'a> {
+    fn of(name: &'a str) -> Self {
+        if let Some(function) = name.strip_prefix(".text.") {
+            return Self::Text(function);
+        }
+        let Some(rest) = name.strip_prefix(".nv.") else {
+            return Self::Other;
+        };
+        match rest {
+            "info" => return Self::ModuleInfo,
+            "global" => return Self::Global,
+            "global.init" => return Self::GlobalInit,
+            "compat" => return Self::Compat,
+            _ => {}
+        }
+        if let Some(function) = rest.strip_prefix("info.") {
+            Self::Info(function)
+        } else if let Some(bank) = rest.strip_prefix("constant") {
+            let (bank, function) = match bank.split_once('.') {
+                Some((bank, function)) => (bank, Some(function)),
+                None => (bank, None),
+            };
+            // Digits alone: `parse` would take a sign too.
+            match bank.parse() {
+                Ok(number) if bank.bytes().all(|b| b.is_ascii_digit()) => {
+                    Self::Constant(number, function)
+                }
+                _ => Self::Other,
+            }
+        } else if let Some(function) = rest.strip_prefix("shared.") {
+            if function.starts_with("reserved.") {
+                Self::SharedReserved
+            } else {
+                Self::Shared(function)
+            }
+        } else if rest.starts_with("merc.") || rest.starts_with("capmerc.") {
+            Self::Mercury
+        } else {
+            Self::Other
+        }
+    }
+}
+
+/// A section.
+#[derive(Clone, Copy)]
+pub struct Section<'a> {
+    pub(super) index: SectionIndex,
+    pub(super) raw: &'a SectionRaw,
+    pub(super) names: &'a str,
+    pub(super) file: &'a [u8],
+}
+
+impl<'a> Section<'a> {
+    /// Its number.
+    #[must_use]
+    pub const fn index(&self) -> SectionIndex {
+        self.index
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &'a str {
+        elf::string(self.names, self.raw.name.get())
+    }
+
+    /// Its type.
+    #[must_use]
+    pub fn kind(&self) -> SectionType {
+        SectionType(self.raw.kind.get())
+    }
+
+    /// What it is for.
+    #[must_use]
+    pub fn role(&self) -> Role<'a> {
+        Role::of(self.name())
+    }
+
+    /// `sh_flags`.
+    #[must_use]
+    pub fn flags(&self) -> u64 {
+        self.raw.flags.get()
+    }
+
+    /// `sh_link`.
+    #[must_use]
+    pub fn link(&self) -> u32 {
+        self.raw.link.get()
+    }
+
+    /// `sh_info`.
+    #[must_use]
+    pub fn info(&self) -> u32 {
+        self.raw.info.get()
+    }
+
+    /// Where it starts in the file.
+    #[must_use]
+    pub fn offset(&self) -> u64 {
+        self.raw.offset.get()
+    }
+
+    /// Its size, in the file or in memory.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.raw.size.get()
+    }
+
+    /// `sh_addr`, 0 in every cubin seen.
+    #[must_use]
+    pub fn address(&self) -> u64 {
+        self.raw.addr.get()
+    }
+
+    /// What its address is to be a multiple of.
+    #[must_use]
+    pub fn alignment(&self) -> u64 {
+        self.raw.addralign.get().max(1)
+    }
+
+    /// The size of one of its records, where it has records of one size.
+    #[must_use]
+    pub fn entry_size(&self) -> u64 {
+        self.raw.entsize.get()
+    }
+
+    /// Its bytes in the file; none for a section that takes up memory alone.
+    #[must_use]
+    pub fn data(&self) -> &'a [u8] {
+        if self.kind().is_nobits() {
+            return &[];
+        }
+        elf::range(self.file, self.offset(), self.size()).unwrap_or(&[])
+    }
+
+    /// Its bytes as attribute records: of use for `.nv.info`, `.nv.info.FUNCTION` and `.nv.compat`.
+    #[must_use]
+    pub fn records(&self) -> Records<'a> {
+        Records::new(self.name(), self.data())
+    }
+
+    /// Whether a loaded module needs it in memory.
+    #[must_use]
+    pub fn is_loaded(&self) -> bool {
+        const SHF_MERCURY: u64 = 0x1000_0000;
+        let shared = matches!(self.kind().0, 0x7000_0009 | 0x7000_000a | 0x7000_0015)
+            || matches!(
+                self.role(),
+                Role::Shared(_) | Role::SharedReserved | Role::Mercury
+            )
+            || self.name().starts_with(".nv_debug.shared");
+        self.flags() & elf::SHF_ALLOC != 0 && self.flags() & SHF_MERCURY == 0 && !shared
+    }
+}
+
+impl fmt::Debug for Section<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Section")
+            .field("index", &self.index.0)
+            .field("name", &self.name())
+            .field("kind", &self.kind().0)
+            .field("size", &self.size())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a symbol stands for: the low half of `st_info`.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum SymbolType {
+    /// Nothing in particular.
+    None,
+    /// A variable (`STT_OBJECT`, and `STT_CUDA_OBJECT` in relocatable files).
+    Object,
+    /// A function.
+    Function,
+    /// A section.
+    Section,
+    /// A texture reference.
+    Texture,
+    /// A sampler.
+    Sampler,
+    /// A surface reference.
+    Surface,
+    /// Another number.
+    Other(u8),
+}
+
+/// Which memory a symbol lies in: the high bits of `st_other`, which relocatable files set.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+#[non_exhaustive]
+pub enum MemorySpace {
+    /// The file does not say.
+    Unsaid,
+    /// Global memory.
+    Global,
+    /// Shared memory.
+    Shared,
+    /// Local memory.
+    Local,
+    /// A constant bank.
+    Constant,
+    /// Shared memory that the system keeps.
+    ReservedShared,
+    /// Another number.
+    Other(u8),
+}
+
+/// A symbol.
+#[derive(Clone, Copy)]
+pub struct Symbol<'a> {
+    pub(super) index: SymbolIndex,
+    pub(super) raw: &'a SymbolRaw,
+    pub(super) names: &'a str,
+    pub(super) section: SymbolSection,
+}
+
+/// Where a symbol is defined.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub enum SymbolSection {
+    /// In this section.
+    In(SectionIndex),
+    /// Nowhere in this file.
+    Undefined,
+    /// Its value is a number of itself, or a reserved meaning (`SHN_ABS`, `SHN_COMMON`, …).
+    Reserved(u16),
+}
+
+impl<'a> Symbol<'a> {
+    /// Its number, by which attributes and relocations speak of it.
+    #[must_use]
+    pub const fn index(&self) -> SymbolIndex {
+        self.index
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &'a str {
+        elf::string(self.names, self.raw.name.get())
+    }
+
+    /// Where it is defined.
+    #[must_use]
+    pub const fn section(&self) -> SymbolSection {
+        self.section
+    }
+
+    /// Its offset within its section.
+    #[must_use]
+    pub fn value(&self) -> u64 {
+        self.raw.value.get()
+    }
+
+    /// Its size in bytes.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.raw.size.get()
+    }
+
+    /// `st_info` as it lies.
+    #[must_use]
+    pub const fn info(&self) -> u8 {
+        self.raw.info
+    }
+
+    /// `st_other` as it lies.
+    #[must_use]
+    pub const fn other(&self) -> u8 {
+        self.raw.other
+    }
+
+    /// What it stands for.
+    #[must_use]
+    pub const fn kind(&self) -> SymbolType {
+        match self.raw.info & 0xf {
+            0 => SymbolType::None,
+            1 | 13 => SymbolType::Object,
+            2 => SymbolType::Function,
+            3 => SymbolType::Section,
+            10 => SymbolType::Texture,
+            11 => SymbolType::Sampler,
+            12 => SymbolType::Surface,
+            other => SymbolType::Other(other),
+        }
+    }
+
+    /// Whether other files see it (`STB_GLOBAL` or `STB_WEAK`).
+    #[must_use]
+    pub const fn is_global(&self) -> bool {
+        self.raw.info >> 4 != 0
+    }
+
+    /// Whether it may stay undefined (`STB_WEAK`).
+    #[must_use]
+    pub const fn is_weak(&self) -> bool {
+        self.raw.info >> 4 == elf::STB_WEAK
+    }
+
+    /// Whether it is a kernel: a function with `STO_CUDA_ENTRY`.
+    #[must_use]
+    pub const fn is_kernel(&self) -> bool {
+        matches!(self.kind(), SymbolType::Function) && self.raw.other & 0x10 != 0
+    }
+
+    /// Which memory it lies in, as far as `st_other` says.
+    #[must_use]
+    pub const fn space(&self) -> MemorySpace {
+        match self.raw.other >> 5 {
+            0 => MemorySpace::Unsaid,
+            1 => MemorySpace::Global,
+            2 => MemorySpace::Shared,
+            3 => MemorySpace::Local,
+            4 => MemorySpace::Constant,
+            5 => MemorySpace::ReservedShared,
+            other => MemorySpace::Other(other),
+        }
+    }
+}
+
+impl fmt::Debug for Symbol<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Symbol")
+            .field("index", &self.index.0)
+            .field("name", &self.name())
+            .field("kind", &self.kind())
+            .field("section", &self.section)
+            .field("value", &self.value())
+            .field("size", &self.size())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,140 @@
+//! Launch descriptor 2.2: Volta (and Xavier NVC4C0).
+//!
+//! Made by `gen_qmd` from `facts/qmd.json`; the numbers are those of `NVC3C0_QMDV02_02_*` in `clc3c0qmd.h`.
+
+super::layout::layout! {
+    /// The layout of version 2.2.
+    V02_02;
+    fields {
+        OUTER_PUT: Number = 30:0;
+        OUTER_OVERFLOW: Flag = 31:31;
+        OUTER_GET: Number = 62:32;
+        OUTER_STICKY_OVERFLOW: Flag = 63:63;
+        INNER_GET: Number = 94:64;
+        INNER_OVERFLOW: Flag = 95:95;
+        INNER_PUT: Number = 126:96;
+        INNER_STICKY_OVERFLOW: Flag = 127:127;
+        QMD_GROUP_ID: Number = 133:128;
+        SM_GLOBAL_CACHING_ENABLE: Flag = 134:134;
+        RUN_CTA_IN_ONE_SM_PARTITION: Flag = 135:135;
+        IS_QUEUE: Flag = 136:136;
+        ADD_TO_HEAD_OF_QMD_GROUP_LINKED_LIST: Flag = 137:137;
+        SEMAPHORE_RELEASE_ENABLE0: Flag = 138:138;
+        SEMAPHORE_RELEASE_ENABLE1: Flag = 139:139;
+        REQUIRE_SCHEDULING_PCAS: Flag = 140:140;
+        DEPENDENT_QMD_SCHEDULE_ENABLE: Flag = 141:141;
+        DEPENDENT_QMD_TYPE: DependentQmdType = 142:142;
+        DEPENDENT_QMD_FIELD_COPY: Flag = 143:143;
+        QMD_RESERVED_B: Number = 159:144;
+        CIRCULAR_QUEUE_SIZE: Number = 184:160;
+        QMD_RESERVED_C: Flag = 185:185;
+        INVALIDATE_TEXTURE_HEADER_CACHE: Flag = 186:186;
+        INVALIDATE_TEXTURE_SAMPLER_CACHE: Flag = 187:187;
+        INVALIDATE_TEXTURE_DATA_CACHE: Flag = 188:188;
+        INVALIDATE_SHADER_DATA_CACHE: Flag = 189:189;
+        INVALIDATE_INSTRUCTION_CACHE: Flag = 190:190;
+        INVALIDATE_SHADER_CONSTANT_CACHE: Flag = 191:191;
+        CTA_RASTER_WIDTH_RESUME: Number = 223:192;
+        CTA_RASTER_HEIGHT_RESUME: Number = 239:224;
+        CTA_RASTER_DEPTH_RESUME: Number = 255:240;
+        PROGRAM_OFFSET: Number = 287:256;
+        CIRCULAR_QUEUE_ADDR_LOWER: Number = 319:288;
+        CIRCULAR_QUEUE_ADDR_UPPER: Number = 327:320;
+        QMD_RESERVED_D: Number = 335:328;
+        CIRCULAR_QUEUE_ENTRY_SIZE: Number = 351:336;
+        CWD_REFERENCE_COUNT_ID: Number = 357:352;
+        CWD_REFERENCE_COUNT_DELTA_MINUS_ONE: Number = 365:358;
+        RELEASE_MEMBAR_TYPE: ReleaseMembarType = 366:366;
+        CWD_REFERENCE_COUNT_INCR_ENABLE: Flag = 367:367;
+        CWD_MEMBAR_TYPE: CwdMembarType = 369:368;
+        SEQUENTIALLY_RUN_CTAS: Flag = 370:370;
+        CWD_REFERENCE_COUNT_DECR_ENABLE: Flag = 371:371;
+        API_VISIBLE_CALL_LIMIT: ApiVisibleCallLimit = 378:378;
+        SAMPLER_INDEX: SamplerIndex = 382:382;
+        CTA_RASTER_WIDTH: Number = 415:384;
+        CTA_RASTER_HEIGHT: Number = 431:416;
+        QMD_RESERVED13A: Number = 447:432;
+        CTA_RASTER_DEPTH: Number = 463:448;
+        QMD_RESERVED14A: Number = 479:464;
+        DEPENDENT_QMD_POINTER: Number = 511:480;
+        QUEUE_ENTRIES_PER_CTA_MINUS_ONE: Number = 518:512;
+        COALESCE_WAITING_PERIOD: Number = 529:522;
+        SHARED_MEMORY_SIZE: Number = 561:544;
+        MIN_SM_CONFIG_SHARED_MEM_SIZE: Number = 568:562;
+        MAX_SM_CONFIG_SHARED_MEM_SIZE: Number = 575:569;
+        QMD_VERSION: Number = 579:576;
+        QMD_MAJOR_VERSION: Number = 583:580;
+        QMD_RESERVED_H: Number = 591:584;
+        CTA_THREAD_DIMENSION0: Number = 607:592;
+        CTA_THREAD_DIMENSION1: Number = 623:608;
+        CTA_THREAD_DIMENSION2: Number = 639:624;
+        CONSTANT_BUFFER_VALID[8 by 1]: Flag = 640:640;
+        REGISTER_COUNT_V: Number = 656:648;
+        TARGET_SM_CONFIG_SHARED_MEM_SIZE: Number = 663:657;
+        FREE_CTA_SLOTS_EMPTY_SM: Number = 671:664;
+        SM_DISABLE_MASK_LOWER: Number = 703:672;
+        SM_DISABLE_MASK_UPPER: Number = 735:704;
+        RELEASE0_ADDRESS_LOWER: Number = 767:736;
+        RELEASE0_ADDRESS_UPPER: Number = 775:768;
+        QMD_RESERVED_J: Number = 783:776;
+        RELEASE0_REDUCTION_OP: ReductionOp = 790:788;
+        QMD_RESERVED_K: Flag = 791:791;
+        RELEASE0_REDUCTION_FORMAT: ReductionFormat32 = 793:792;
+        RELEASE0_REDUCTION_ENABLE: Flag = 794:794;
+        RELEASE0_STRUCTURE_SIZE: ReleaseStructureSize = 799:799;
+        RELEASE0_PAYLOAD: Number = 831:800;
+        RELEASE1_ADDRESS_LOWER: Number = 863:832;
+        RELEASE1_ADDRESS_UPPER: Number = 871:864;
+        QMD_RESERVED_L: Number = 879:872;
+        RELEASE1_REDUCTION_OP: ReductionOp = 886:884;
+        QMD_RESERVED_M: Flag = 887:887;
+        RELEASE1_REDUCTION_FORMAT: ReductionFormat32 = 889:888;
+        RELEASE1_REDUCTION_ENABLE: Flag = 890:890;
+        RELEASE1_STRUCTURE_SIZE: ReleaseStructureSize = 895:895;
+        RELEASE1_PAYLOAD: Number = 927:896;
+        SHADER_LOCAL_MEMORY_LOW_SIZE: Number = 951:928;
+        QMD_RESERVED_N: Number = 954:952;
+        BARRIER_COUNT: Number = 959:955;
+        SHADER_LOCAL_MEMORY_HIGH_SIZE: Number = 983:960;
+        REGISTER_COUNT: Number = 991:984;
+        SHADER_LOCAL_MEMORY_CRS_SIZE: Number = 1015:992;
+        SASS_VERSION: Number = 1023:1016;
+        CONSTANT_BUFFER_ADDR_LOWER[8 by 64]: Number = 1055:1024;
+        CONSTANT_BUFFER_ADDR_UPPER[8 by 64]: Number = 1072:1056;
+        CONSTANT_BUFFER_RESERVED_ADDR[8 by 64]: Flag = 1073:1073;
+        CONSTANT_BUFFER_INVALIDATE[8 by 64]: Flag = 1074:1074;
+        CONSTANT_BUFFER_SIZE_SHIFTED4[8 by 64]: Shifted<4> = 1087:1075;
+        PROGRAM_ADDRESS_LOWER: Number = 1567:1536;
+        PROGRAM_ADDRESS_UPPER: Number = 1584:1568;
+        QMD_RESERVED_S: Number = 1599:1585;
+        HW_ONLY_INNER_GET: Number = 1630:1600;
+        HW_ONLY_REQUIRE_SCHEDULING_PCAS: Flag = 1631:1631;
+        HW_ONLY_INNER_PUT: Number = 1662:1632;
+        HW_ONLY_SCG_TYPE: Flag = 1663:1663;
+        HW_ONLY_SPAN_LIST_HEAD_INDEX: Number = 1693:1664;
+        QMD_RESERVED_Q: Flag = 1694:1694;
+        HW_ONLY_SPAN_LIST_HEAD_INDEX_VALID: Flag = 1695:1695;
+        HW_ONLY_SKED_NEXT_QMD_POINTER: Number = 1727:1696;
+        QMD_SPARE_G: Number = 1759:1728;
+        QMD_SPARE_H: Number = 1791:1760;
+        QMD_SPARE_I: Number = 1823:1792;
+        QMD_SPARE_J: Number = 1855:1824;
+        QMD_SPARE_K: Number = 1887:1856;
+        QMD_SPARE_L: Number = 1919:1888;
+        QMD_SPARE_M: Number = 1951:1920;
+        QMD_SPARE_N: Number = 1983:1952;
+        DEBUG_ID_UPPER: Number = 2015:1984;
+        DEBUG_ID_LOWER: Number = 2047:2016;
+    }
+    wide {
+        CIRCULAR_QUEUE_ADDR = 327:320, 319:288, 0;
+        SM_DISABLE_MASK = 735:704, 703:672, 0;
+        RELEASE0_ADDRESS = 775:768, 767:736, 0;
+        RELEASE1_ADDRESS = 871:864, 863:832, 0;
+        CONSTANT_BUFFER_ADDR[8 by 64] = 1072:1056, 1055:1024, 0;
+        PROGRAM_ADDRESS = 1584:1568, 1567:1536, 0;
+        DEBUG_ID = 2015:1984, 2047:2016, 0;
+    }
+    aliases {
+    }
+}

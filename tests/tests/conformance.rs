@@ -26,11 +26,19 @@ macro_rules! suite {
 }
 
 fn sim(chip: Chip, map_mode: MapMode) -> Options {
-    Options { backend: Backend::Sim(chip), map_mode: Some(map_mode), ..Options::default() }
+    Options {
+        backend: Backend::Sim(chip),
+        map_mode: Some(map_mode),
+        ..Options::default()
+    }
 }
 
 fn kernel(map_mode: MapMode) -> Options {
-    Options { backend: Backend::Kernel(0), map_mode: Some(map_mode), ..Options::default() }
+    Options {
+        backend: Backend::Kernel(0),
+        map_mode: Some(map_mode),
+        ..Options::default()
+    }
 }
 
 suite!(ga100, sim(Chip::Ga100, MapMode::Rm));

@@ -257,7 +257,6 @@ fn shape_anew(
     };
     let facts = DeviceFacts {
         qmd: qmd_version(info.classes.compute)?,
-        qmd: qmd_version(info.classes.compute)?,
         sass_version: sass_version(info.sm_version),
         local_bytes_per_thread: local_bytes,
         shared_window: WINDOWS.shared,

@@ -63,7 +63,7 @@ struct Report<'a> {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let begin = Instant::now();
     let device = args.device.open()?;
-    let module = device.load(cubin(&device)?)?;
+    let module = device.load(built_for(&device, &CUBINS)?)?;
     let first = vector_add(&device, &module)?;
     let first_result = begin.elapsed();
     let rows = [
@@ -126,17 +126,20 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// The cubin for the device.
-fn cubin(device: &Device) -> Result<&'static [u8], Failure> {
+/// The newest of `cubins` that the device runs.
+pub fn built_for(
+    device: &Device,
+    cubins: &[(u16, &'static [u8])],
+) -> Result<&'static [u8], Failure> {
     let sm = device.info().sm;
-    CUBINS
+    cubins
         .iter()
         .rev()
         .find(|(built_for, _)| sm.major() == built_for / 10 && sm.0 >= *built_for)
         .map(|(_, cubin)| *cubin)
         .ok_or_else(|| {
             Failure::BadInput(format!(
-                "the demonstration has no cubin for {sm}; remake it as tests/cubins/demo/README.md says"
+                "there is no cubin for {sm} in this program; tests/cubins says how to make one"
             ))
         })
 }

@@ -425,7 +425,7 @@ fn debug(rig: &Rig, channel: &Channel) -> (Vec<rm::SmErrorState>, bool, rm::Read
 /// What a kernel of `faults.cu` ends in on an H200: notifier code, warp ESR.
 #[test]
 fn kernels_fault_as_on_the_h200() {
-    for chip in [Chip::Gh100, Chip::Gb202] {
+    for chip in [Chip::Ga102, Chip::Gh100, Chip::Gb202] {
         let rig = Rig::new(chip);
         let module = Module::load(&rig, "faults");
         let memory = rig.buffer(4096);
@@ -437,7 +437,6 @@ fn kernels_fault_as_on_the_h200() {
             ("misalign", 1, 13, 0x000f, Some(memory.va.0 + 4)),
             ("trap", 1, 13, 0x0009, None),
             ("illegal", 1, 13, 0x0009, None),
-            ("localoob", 1, 13, 0x0300_000e, None),
             ("sharedoob", 1, 13, 0x0c00_000e, None),
         ];
         for (kernel, grid, code, esr, address) in cases {

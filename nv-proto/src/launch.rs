@@ -548,7 +548,6 @@ impl Shaped {
     fn write_shape(&self, qmd: &mut Qmd) -> Result<(), LaunchError> {
         let Self {
             roles,
-            kernel,
             device,
             shape,
             values,

@@ -9,6 +9,9 @@
     reason = "raw calls whose pointers their callers answer for"
 )]
 
+#[cfg(feature = "ioctl")]
+pub mod kernel;
+
 use std::fmt;
 use std::ptr::NonNull;
 
@@ -16,6 +19,9 @@ use nv_proto::rm::{self, DriverVersion};
 use nv_proto::unit::{ClassId, GpuVa, Handle, SubmitToken};
 
 use crate::{Error, Mapping};
+
+#[cfg(feature = "sim")]
+pub mod sim;
 
 /// Which driver answers.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -185,7 +191,8 @@ pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync {
 /// Makes an object of a class whose parameters hold no pointer.
 ///
 /// # Errors
-/// The resource manager's status; [`Error::OutOfMemory`] for `NV_ERR_NO_MEMORY`.
+/// The resource manager's status; [`Error::OutOfMemory`] for memory that is not there;
+/// [`Error::InvalidArgument`] for parameters that are not those of `class`, which might read a pointer in them.
 #[allow(
     unsafe_code,
     reason = "the one place where the pointer-free promise is used"
@@ -196,8 +203,18 @@ pub fn alloc<P: rm::AllocParams>(
     class: ClassId,
     params: &mut P,
 ) -> Result<Handle, Error> {
-    // SAFETY: `P: AllocParams` is sealed in nv-proto and lists only structures without pointers.
-    unsafe { driver.alloc_raw(parent, class, params.bytes_mut(driver.version())) }
+    if !P::fits(class) {
+        return Err(Error::InvalidArgument(format!(
+            "these are not the parameters of objects of class {:#x}",
+            class.0
+        )));
+    }
+    let version = driver.version();
+    // SAFETY: `P: AllocParams` is sealed in nv-proto and lists only structures that are without pointers for
+    // the classes that they fit.
+    let made = unsafe { driver.alloc_raw(parent, class, params.bytes_mut(version)) };
+    params.read_back(version);
+    made
 }
 
 /// Makes an object of a class that takes no parameters.

@@ -30,6 +30,9 @@ pub use version::{Abi, BRANCHES, Branch, DriverVersion, Fit, UnsupportedDriver};
 
 /// Parameters of an object's allocation that hold no pointer.
 pub trait AllocParams: layout::sealed::Sealed {
+    /// Whether they are the parameters of objects of `class`. Another class might find a pointer in them.
+    fn fits(class: ClassId) -> bool;
+
     /// What a release's driver expects.
     fn bytes_mut(&mut self, version: DriverVersion) -> &mut [u8];
 

@@ -204,6 +204,81 @@ fn sealed_parameters_hold_no_pointer() {
 }
 
 #[test]
+fn parameters_fit_their_classes_alone() {
+    let fits = |class: u32| {
+        let class = ClassId(class);
+        [
+            rm::DeviceAlloc::fits(class),
+            rm::SubdeviceAlloc::fits(class),
+            rm::VaSpaceAlloc::fits(class),
+            rm::MemoryVirtualAlloc::fits(class),
+            rm::MemoryAlloc::fits(class),
+            rm::ChannelGroupAlloc::fits(class),
+            rm::CtxShareAlloc::fits(class),
+            rm::DebuggerAlloc::fits(class),
+            rm::HopperUsermodeAlloc::fits(class),
+            rm::CopyAlloc::fits(class),
+            rm::GrAlloc::fits(class),
+            rm::ChannelGpfifoAlloc::fits(class),
+        ]
+    };
+    let known = nv_tests::json("golden/facts/ioctl_classes.json");
+    let number = |name: &str| u32::try_from(known["classes"][name].as_u64().unwrap()).unwrap();
+    for (place, names) in [
+        &["NV01_DEVICE_0"][..],
+        &["NV20_SUBDEVICE_0"],
+        &["FERMI_VASPACE_A"],
+        &["NV01_MEMORY_VIRTUAL"],
+        &["NV01_MEMORY_SYSTEM", "NV01_MEMORY_LOCAL_USER"],
+        &["KEPLER_CHANNEL_GROUP_A"],
+        &["FERMI_CONTEXT_SHARE_A"],
+        &["GT200_DEBUGGER"],
+        &[
+            "TURING_USERMODE_A",
+            "AMPERE_USERMODE_A",
+            "HOPPER_USERMODE_A",
+            "BLACKWELL_USERMODE_A",
+        ],
+        &[
+            "TURING_DMA_COPY_A",
+            "AMPERE_DMA_COPY_B",
+            "HOPPER_DMA_COPY_A",
+            "BLACKWELL_DMA_COPY_B",
+        ],
+        &[
+            "TURING_COMPUTE_A",
+            "AMPERE_COMPUTE_B",
+            "ADA_COMPUTE_A",
+            "HOPPER_COMPUTE_A",
+            "BLACKWELL_COMPUTE_B",
+        ],
+        &[
+            "TURING_CHANNEL_GPFIFO_A",
+            "AMPERE_CHANNEL_GPFIFO_A",
+            "HOPPER_CHANNEL_GPFIFO_A",
+        ],
+    ]
+    .iter()
+    .enumerate()
+    {
+        for name in *names {
+            let mut want = [false; 12];
+            want[place] = true;
+            assert_eq!(fits(number(name)), want, "{name}");
+        }
+    }
+    // Those whose parameters hold pointers.
+    for name in [
+        "NV01_ROOT_CLIENT",
+        "NV01_ROOT",
+        "NV01_MEMORY_SYSTEM_OS_DESCRIPTOR",
+        "NV01_EVENT_OS_EVENT",
+    ] {
+        assert_eq!(fits(number(name)), [false; 12], "{name}");
+    }
+}
+
+#[test]
 fn requests_are_those_of_every_branch() {
     let facts = facts();
     let mut checked = 0;

@@ -5,7 +5,12 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use nv_proto::EncodeError;
+use nv_proto::gpfifo::GpEntry;
 use nv_proto::launch::{Call, DeviceFacts, KernelFacts, LaunchError, Shape, prepare};
+use nv_proto::push::compute::{SendPcas, SendSignalingPcas2};
+use nv_proto::push::host::SemRelease;
+use nv_proto::push::{PushWriter, Subchannel};
 use nv_proto::qmd::{Qmd, Release, ReleaseSize};
 use nv_proto::unit::{Dim3, GpuVa, SmVersion};
 
@@ -52,6 +57,21 @@ fn main() -> Result<(), LaunchError> {
         });
         let payload = best(|i| black_box(qmd.set_release_payload(0, i.into())).is_ok());
         let grid = best(|i| black_box(launch.patch_grid(i.into(), &mut qmd, &mut bank0)).is_ok());
+        let mut words = [0_u32; 16];
+        let whole = best(|i| {
+            let at = GpuVa(0x2_0000_0000 + u64::from(i) * 0x1000);
+            let call = Call {
+                grid: Dim3::from(i),
+                args: &args,
+                bank0: at,
+                grid_id: i.into(),
+            };
+            let entry = launch
+                .encode(black_box(&call), &mut qmd, &mut bank0)
+                .ok()
+                .and_then(|()| methods(&mut words, GpuVa(at.0 + 0x800), i).ok());
+            black_box((&words, entry)).1.is_some()
+        });
         let shape = best(|i| black_box(prepared.shape(&Shape::new(i % 1024 + 1))).is_ok());
         let (from, from_bank0) = (qmd, bank0);
         let bytes = launch.bank0_bytes() as usize;
@@ -62,12 +82,29 @@ fn main() -> Result<(), LaunchError> {
             true
         });
         println!(
-            "sm_{sm}: encode {encode:.1} ns, of which a plain copy of its {} bytes {copy:.1} ns; \
+            "sm_{sm}: whole launch (descriptor, bank 0, arguments, three methods, GPFIFO entry) {whole:.1} ns; \
+             encode {encode:.1} ns, of which a plain copy of its {} bytes {copy:.1} ns; \
              release {release:.1} ns, its payload {payload:.1} ns, grid {grid:.1} ns, shape {shape:.1} ns",
             device.qmd.bytes() + bytes
         );
     }
     Ok(())
+}
+
+/// The methods that start a descriptor and release a semaphore, and the entry for them.
+fn methods(words: &mut [u32], qmd: GpuVa, value: u32) -> Result<u64, EncodeError> {
+    let mut push = PushWriter::new(words);
+    push.write(Subchannel::COMPUTE, &SendPcas { qmd })?;
+    push.write(Subchannel::COMPUTE, &SendSignalingPcas2::PREFETCH_SCHEDULE)?;
+    let release = SemRelease {
+        at: GpuVa(0x3_0000_0000),
+        value: value.into(),
+        wfi: true,
+        timestamp: false,
+    };
+    push.write(Subchannel::HOST, &release)?;
+    let dwords = u32::try_from(push.len()).unwrap_or(u32::MAX);
+    Ok(GpEntry::new(GpuVa(0x4_0000_0000), dwords)?.encode())
 }
 
 /// Nanoseconds a call takes at best, over several batches.

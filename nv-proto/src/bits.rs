@@ -27,7 +27,7 @@ impl Bits {
         clippy::cast_possible_truncation,
         reason = "a shift and a width within one word are at most 32"
     )]
-    pub const fn new(hi: u16, lo: u16) -> Self {
+    pub(crate) const fn new(hi: u16, lo: u16) -> Self {
         assert!(hi >= lo && hi / 32 == lo / 32, "a field lies in one word");
         Self {
             word: lo / 32,
@@ -140,7 +140,7 @@ impl WideBits {
     /// # Panics
     /// When `lower` is not a whole word or `shift` is above 31, which is found when the layout is compiled.
     #[must_use]
-    pub const fn new(lower: Bits, upper: Bits, shift: u8) -> Self {
+    pub(crate) const fn new(lower: Bits, upper: Bits, shift: u8) -> Self {
         assert!(lower.width == 32 && shift < 32, "the lower half is a word");
         Self {
             lower,

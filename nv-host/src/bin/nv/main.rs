@@ -5,6 +5,7 @@ mod demo;
 mod device;
 mod exit;
 mod input;
+mod qmd;
 mod run;
 mod table;
 mod value;
@@ -29,6 +30,9 @@ enum Command {
     Bench(bench::Args),
     /// Run one kernel of a cubin.
     Run(run::Args),
+    /// Print and compare launch descriptors.
+    #[command(subcommand)]
+    Qmd(qmd::Args),
 }
 
 fn main() -> ExitCode {
@@ -36,6 +40,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Qmd(args) => qmd::run(&args),
     };
     exit::code(outcome)
 }

@@ -370,7 +370,7 @@ fn channel(
     let entries = fields.u32("gpFifoEntries");
     let ring = fields.u64("gpFifoOffset");
     // The hardware takes the ring's size as a power of two, and its address in units of 8 bytes.
-    if !entries.is_power_of_two() || ring % 8 != 0 {
+    if !entries.is_power_of_two() || !ring.is_multiple_of(8) {
         return Err(Status::INVALID_ARGUMENT);
     }
     let share = Handle(fields.u32("hContextShare"));
@@ -393,7 +393,7 @@ fn channel(
         let inside = offset
             .checked_add(bytes)
             .is_some_and(|end| end <= object.bytes());
-        if offset % align != 0 || !inside {
+        if !offset.is_multiple_of(align) || !inside {
             return Err(Status::INVALID_ARGUMENT);
         }
         Ok(Place {

@@ -67,7 +67,7 @@ impl Machine {
             Some(_) => return Err(Status::INVALID_OBJECT),
             None => return Err(Status::OBJECT_NOT_FOUND),
         };
-        if length == 0 || offset % PageSize::Small.bytes() != 0 {
+        if length == 0 || !offset.is_multiple_of(PageSize::Small.bytes()) {
             return Err(Status::INVALID_ARGUMENT);
         }
         let end = offset.checked_add(length).ok_or(Status::INVALID_LIMIT)?;
@@ -212,10 +212,10 @@ impl Machine {
             return Err(Status::INSERT_DUPLICATE_NAME);
         }
         let memory = Memory::lent(cells);
-        if cells.as_ptr().addr() as u64 % PageSize::Small.bytes() != 0 {
+        if !(cells.as_ptr().addr() as u64).is_multiple_of(PageSize::Small.bytes()) {
             return Err(Status::INVALID_ADDRESS);
         }
-        if memory.bytes() == 0 || memory.bytes() as u64 % PageSize::Small.bytes() != 0 {
+        if memory.bytes() == 0 || !(memory.bytes() as u64).is_multiple_of(PageSize::Small.bytes()) {
             return Err(Status::INVALID_LIMIT);
         }
         let number = self.next_object.fetch_add(1, Ordering::Relaxed);

@@ -9,3 +9,4 @@ mod replay;
 mod rig;
 mod rm;
 mod uvm;
+mod vendor;

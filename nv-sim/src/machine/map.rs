@@ -96,19 +96,21 @@ impl Machine {
         } = *request;
         let clients = lock(&self.clients);
         let objects = clients.get(&client.0).ok_or(Status::INVALID_CLIENT)?;
-        if !matches!(
-            objects.body(device),
-            Some(Body::Device(_) | Body::Subdevice(_))
-        ) {
+        let Some(Body::Device(device) | Body::Subdevice(device)) = objects.body(device) else {
             return Err(Status::INVALID_DEVICE);
-        }
+        };
         let Some(Body::VirtualMemory { space, first, last }) = objects.body(virtual_memory) else {
             return Err(Status::INVALID_OBJECT_HANDLE);
         };
         let Some(Body::Memory(object)) = objects.body(memory) else {
             return Err(Status::INVALID_OBJECT_HANDLE);
         };
-        if space.external {
+        // Another GPU's memory takes objects for peer access that are not simulated: UVM maps it.
+        let foreign = object
+            .gpu
+            .as_ref()
+            .is_some_and(|gpu| !Arc::ptr_eq(gpu, &device.gpu));
+        if space.external || foreign {
             return Err(Status::NOT_SUPPORTED);
         }
         let page = match flags & (0xf << 8) {

@@ -36,6 +36,7 @@ mod mapping;
 mod memory;
 mod module;
 mod object;
+pub mod probe;
 mod ring;
 mod select;
 mod space;

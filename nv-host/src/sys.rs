@@ -1,6 +1,7 @@
 //! Every system call of the crate.
 //!
 //! [`System`] is the seam: the driver above it is tested against a recorded kernel.
+#![allow(unsafe_code, reason = "declares what only its files do")]
 
 use std::fmt;
 use std::io;
@@ -23,8 +24,12 @@ pub(crate) trait System: fmt::Debug + Send + Sync {
     /// # Safety
     /// `params` is at least as large as what the driver of `fd` copies in and out for `request`, and pointers
     /// inside are valid for whatever it does through them.
-    unsafe fn ioctl(&self, fd: BorrowedFd<'_>, request: u32, params: &mut [u8])
-    -> Result<(), Errno>;
+    unsafe fn ioctl(
+        &self,
+        fd: BorrowedFd<'_>,
+        request: u32,
+        params: &mut [u8],
+    ) -> Result<(), Errno>;
 
     /// Maps what a driver prepared on a device node.
     fn map(&self, fd: BorrowedFd<'_>, length: NonZeroUsize) -> Result<mmap::Pages, Errno>;

@@ -40,7 +40,7 @@ pub use image::{ImagePlan, Layout, PREFETCH_SLACK, Sections};
 pub use kernel::{ConstantBank, Kernel, MAX_BANKS, Param, Params, Stack};
 pub use note::{Note, Notes, Tool, Toolkit};
 pub use nvinfo::{AttributeKind, CompatKind, Record, Records, Value};
-pub use reloc::{MERCURY_BASE, Relocation, RelocationSection, RelocationType};
+pub use reloc::{MERCURY_BASE, Piece, Relocation, RelocationSection, RelocationType};
 pub use section::{
     MemorySpace, Role, Section, SectionIndex, SectionType, Symbol, SymbolIndex, SymbolSection,
     SymbolType,

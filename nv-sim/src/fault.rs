@@ -118,6 +118,8 @@ impl Stop {
         const MISALIGNED: u32 = 0xf;
         const LOCAL_RANGE: u32 = 0x0300_000e;
         const SHARED_RANGE: u32 = 0x0c00_000e;
+        // `INVALID_CONST_ADDR_LDC` of nvgpu's headers (`facts/pfault.json`), not measured.
+        const CONSTANT_RANGE: u32 = 0x12;
         let (warp_esr, address, what) = match kind {
             K::Mmu(mmu) => {
                 let mut stop = Self::mmu("SM", *mmu, table);
@@ -141,6 +143,11 @@ impl Stop {
                 *address,
                 format!("local address {address:#x} out of range"),
             ),
+            K::ConstantOutOfRange { bank, offset } => (
+                CONSTANT_RANGE,
+                u64::from(*offset),
+                format!("constant bank {bank}, offset {offset:#x} out of range"),
+            ),
             K::Trap => (ILLEGAL_ENCODING, 0, "trap".to_owned()),
             K::IllegalInstruction => (ILLEGAL_ENCODING, 0, "illegal instruction".to_owned()),
             K::Unimplemented { text } => (
@@ -148,6 +155,11 @@ impl Stop {
                 0,
                 format!("not implemented by the simulated GPU: {text}"),
             ),
+            K::Resources { needed } => {
+                return Self::Hang(format!(
+                    "a grid asks for {needed} (bytes, or threads at once), more than there are"
+                ));
+            }
             K::Cancelled => return Self::Cancelled,
             K::Deadlock => {
                 return Self::Hang(format!("every thread waits for another, the first {place}"));

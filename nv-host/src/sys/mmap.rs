@@ -6,7 +6,9 @@ use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 
 use nix::errno::Errno;
-use nix::sys::mman::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+#[cfg(test)]
+use nix::sys::mman::mmap_anonymous;
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 
 /// Pages mapped at an address that the kernel chose. Dropping them unmaps.
 #[derive(Debug)]
@@ -25,7 +27,10 @@ impl Pages {
     pub(crate) fn of_node(fd: BorrowedFd<'_>, length: NonZeroUsize) -> Result<Self, Errno> {
         // SAFETY: without MAP_FIXED the kernel picks addresses that nothing else uses.
         let base = unsafe { mmap(None, length, ACCESS, MapFlags::MAP_SHARED, fd, 0) }?;
-        Ok(Self { base: base.cast(), length })
+        Ok(Self {
+            base: base.cast(),
+            length,
+        })
     }
 
     /// Fresh zero pages of host memory, present at once and shared with children, so that a fork cannot move
@@ -33,11 +38,15 @@ impl Pages {
     ///
     /// # Errors
     /// `ENOMEM` when there are too few.
+    #[cfg(test)]
     pub fn anonymous(length: NonZeroUsize) -> Result<Self, Errno> {
         let flags = MapFlags::MAP_SHARED | MapFlags::MAP_POPULATE;
         // SAFETY: without MAP_FIXED the kernel picks addresses that nothing else uses.
         let base = unsafe { mmap_anonymous(None, length, ACCESS, flags) }?;
-        Ok(Self { base: base.cast(), length })
+        Ok(Self {
+            base: base.cast(),
+            length,
+        })
     }
 
     /// The address of the first byte.
@@ -78,7 +87,11 @@ mod tests {
         // SAFETY: as above.
         unsafe { last.write_volatile(0xa5) }
         let range = format!("{:x}-", pages.base().as_ptr() as usize);
-        let mapped = || std::fs::read_to_string("/proc/self/maps").unwrap().contains(&range);
+        let mapped = || {
+            std::fs::read_to_string("/proc/self/maps")
+                .unwrap()
+                .contains(&range)
+        };
         assert!(mapped());
         drop(pages);
         assert!(!mapped());

@@ -5,6 +5,7 @@ mod demo;
 mod device;
 mod exit;
 mod input;
+mod push;
 mod run;
 mod table;
 mod value;
@@ -29,6 +30,8 @@ enum Command {
     Bench(bench::Args),
     /// Run one kernel of a cubin.
     Run(run::Args),
+    /// Show pushbuffers as text, or how two of them differ.
+    Push(push::Args),
 }
 
 fn main() -> ExitCode {
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Push(args) => push::run(&args),
     };
     exit::code(outcome)
 }

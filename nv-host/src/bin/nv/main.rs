@@ -5,6 +5,7 @@ mod demo;
 mod device;
 mod exit;
 mod input;
+mod push;
 mod qmd;
 mod run;
 mod table;
@@ -33,6 +34,8 @@ enum Command {
     /// Print and compare launch descriptors.
     #[command(subcommand)]
     Qmd(qmd::Args),
+    /// Show pushbuffers as text, or how two of them differ.
+    Push(push::Args),
 }
 
 fn main() -> ExitCode {
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Qmd(args) => qmd::run(&args),
+        Command::Push(args) => push::run(&args),
     };
     exit::code(outcome)
 }

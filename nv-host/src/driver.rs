@@ -4,6 +4,11 @@
 //! bytes of the ABI structure of [`nv_proto::rm`] and [`nv_proto::uvm`]. Rings and doorbells are not here:
 //! a launch makes no virtual call.
 
+#![allow(
+    unsafe_code,
+    reason = "raw calls whose pointers their callers answer for"
+)]
+
 #[cfg(feature = "ioctl")]
 pub mod kernel;
 
@@ -213,7 +218,6 @@ pub fn alloc<P: rm::AllocParams>(
 ///
 /// # Errors
 /// As [`alloc`].
-#[allow(unsafe_code, reason = "no parameters, hence no pointers")]
 pub fn alloc_plain(driver: &dyn Driver, parent: Handle, class: ClassId) -> Result<Handle, Error> {
     // SAFETY: no parameters, hence no pointers.
     unsafe { driver.alloc_raw(parent, class, &mut []) }

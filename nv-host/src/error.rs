@@ -110,5 +110,9 @@ pub enum Error {
 
 /// Names for people; nothing is "none".
 fn list(names: &[String]) -> String {
-    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    }
 }

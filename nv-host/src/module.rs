@@ -1,13 +1,17 @@
 //! Loaded cubins and the kernels in them.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use nv_proto::cubin::{Cubin, Kernel, Layout, MAX_BANKS, PREFETCH_SLACK, Param};
-use nv_proto::unit::{Dim3, GpuVa, SmVersion};
+use nv_proto::bank0::STACK_RESERVE;
+use nv_proto::cubin::{Cubin, Kernel, Layout, PREFETCH_SLACK, Param};
+use nv_proto::launch::{Bank, KernelFacts};
+use nv_proto::qmd::BANKS;
+use nv_proto::unit::{GpuVa, SmVersion};
 
 use crate::Error;
 use crate::device::{Device, lock};
+use crate::launch::ShapeCache;
 use crate::memory::{Allocation, Placement};
 
 /// A cubin in the GPU's memory. A clone is the same module; it goes with the last of them and of its functions.
@@ -37,21 +41,12 @@ pub struct Function {
 #[derive(Debug)]
 pub(crate) struct FunctionInner {
     pub(crate) name: Arc<str>,
-    pub(crate) entry: GpuVa,
-    pub(crate) code_size: u64,
-    pub(crate) registers: u16,
-    pub(crate) barriers: u8,
-    pub(crate) shared: u32,
-    pub(crate) shared_reserved: u32,
+    pub(crate) facts: KernelFacts,
+    /// Bytes of local memory that a thread needs; none for a kernel without a stack.
     pub(crate) local_bytes: u32,
-    pub(crate) param_base: u16,
     pub(crate) param_size: u16,
     pub(crate) params: Vec<Param>,
-    pub(crate) banks: [Option<(GpuVa, u64)>; MAX_BANKS],
-    pub(crate) max_threads: Option<u64>,
-    pub(crate) required_block: Option<Dim3>,
-    pub(crate) cluster: Option<Dim3>,
-    pub(crate) prepared: crate::launch::PreparedFunction,
+    pub(crate) shapes: Mutex<ShapeCache>,
 }
 
 impl Module {
@@ -60,7 +55,10 @@ impl Module {
         let parsed = Cubin::parse(cubin).map_err(|error| Error::Cubin(error.to_string()))?;
         let sm = device.info().sm;
         if !runs_on(parsed.sm(), sm) {
-            return Err(Error::WrongArchitecture { file: parsed.sm(), device: sm });
+            return Err(Error::WrongArchitecture {
+                file: parsed.sm(),
+                device: sm,
+            });
         }
         let bad = |error: nv_proto::cubin::Error<'_>| Error::Cubin(error.to_string());
         let mut places = vec![0; parsed.section_count()];
@@ -69,8 +67,10 @@ impl Module {
         let code = device.allocate(bytes, Placement::HostVisible)?;
         let base = code.va();
 
-        let length = usize::try_from(plan.size())
-            .map_err(|_| Error::OutOfMemory { what: "host memory", bytes })?;
+        let length = usize::try_from(plan.size()).map_err(|_| Error::OutOfMemory {
+            what: "host memory",
+            bytes,
+        })?;
         let mut image = vec![0; length];
         plan.place_into(&mut image).map_err(bad)?;
         plan.relocate(&mut image, base).map_err(bad)?;
@@ -78,20 +78,33 @@ impl Module {
 
         let mut functions = Vec::new();
         for kernel in parsed.kernels().map_err(bad)? {
-            let bank = |number: usize| -> Option<(GpuVa, u64)> {
+            let bank = |number: usize| -> Option<Bank> {
                 let bank = kernel.banks.get(number).copied().flatten()?;
-                Some((GpuVa(base.0.checked_add(plan.section(bank.section)?)?), bank.size))
+                let va = GpuVa(base.0.checked_add(plan.section(bank.section)?)?);
+                Some(Bank {
+                    va,
+                    size: u32::try_from(bank.size).ok()?,
+                })
             };
-            let entry = plan.entry(&kernel).and_then(|offset| base.0.checked_add(offset)).ok_or_else(
-                || Error::Cubin(format!("the code of kernel {} has no place in memory", kernel.name)),
-            )?;
-            functions.push(Arc::new(FunctionInner::new(device, &kernel, GpuVa(entry), bank)?));
+            let entry = plan
+                .entry(&kernel)
+                .and_then(|offset| base.0.checked_add(offset))
+                .ok_or_else(|| {
+                    Error::Cubin(format!(
+                        "the code of kernel {} has no place in memory",
+                        kernel.name
+                    ))
+                })?;
+            functions.push(Arc::new(FunctionInner::new(&kernel, GpuVa(entry), bank)?));
         }
         let variables = parsed
             .symbols()
             .filter_map(|symbol| {
                 let (offset, size) = plan.variable(symbol.name())?;
-                Some((symbol.name().to_owned(), (GpuVa(base.0.checked_add(offset)?), size)))
+                Some((
+                    symbol.name().to_owned(),
+                    (GpuVa(base.0.checked_add(offset)?), size),
+                ))
             })
             .collect();
         let inner = Arc::new(ModuleInner {
@@ -115,10 +128,16 @@ impl Module {
     /// # Errors
     /// [`Error::NoKernel`] with the names that there are.
     pub fn function(&self, name: &str) -> Result<Function, Error> {
-        match self.inner.functions.iter().find(|function| &*function.name == name) {
-            Some(inner) => {
-                Ok(Function { inner: Arc::clone(inner), _module: Arc::clone(&self.inner) })
-            }
+        match self
+            .inner
+            .functions
+            .iter()
+            .find(|function| &*function.name == name)
+        {
+            Some(inner) => Ok(Function {
+                inner: Arc::clone(inner),
+                _module: Arc::clone(&self.inner),
+            }),
             None => Err(Error::NoKernel {
                 name: name.to_owned(),
                 present: self.kernels().map(str::to_owned).collect(),
@@ -156,14 +175,14 @@ impl Function {
 
     /// Registers of a thread.
     #[must_use]
-    pub fn registers(&self) -> u16 {
-        self.inner.registers
+    pub fn registers(&self) -> u32 {
+        self.inner.facts.registers
     }
 
     /// Bytes of shared memory that the file asks for, without those that the system reserves.
     #[must_use]
     pub fn static_shared(&self) -> u32 {
-        self.inner.shared
+        self.inner.facts.static_shared
     }
 
     /// Bytes of local memory of a thread.
@@ -180,8 +199,8 @@ impl Function {
 
     /// The most threads that a block may have, where the file limits them.
     #[must_use]
-    pub fn max_threads(&self) -> Option<u64> {
-        self.inner.max_threads
+    pub fn max_threads(&self) -> Option<u32> {
+        self.inner.facts.max_threads
     }
 
     pub(crate) fn inner(&self) -> &FunctionInner {
@@ -194,40 +213,58 @@ impl Function {
 }
 
 impl FunctionInner {
-    /// Bytes beside the file's stack that a thread's local memory holds: the reference system adds as much.
-    const LOCAL_EXTRA: u32 = 0x240;
-
     fn new(
-        device: &Device,
         kernel: &Kernel<'_>,
         entry: GpuVa,
-        bank: impl Fn(usize) -> Option<(GpuVa, u64)>,
+        bank: impl Fn(usize) -> Option<Bank>,
     ) -> Result<Self, Error> {
-        let stack = kernel.stack.max.or(kernel.stack.min).unwrap_or(0).max(kernel.stack.frame);
-        let mut banks = [None; MAX_BANKS];
+        let stack = kernel
+            .stack
+            .max
+            .or(kernel.stack.min)
+            .unwrap_or(0)
+            .max(kernel.stack.frame);
+        let mut banks = [Bank::default(); BANKS];
         for (number, place) in banks.iter_mut().enumerate().skip(1) {
-            *place = bank(number);
+            *place = bank(number).unwrap_or_default();
         }
-        let mut function = Self {
+        let program_size = u32::try_from(kernel.code_size).map_err(|_| {
+            Error::Cubin(format!(
+                "kernel {} has {:#x} bytes of code",
+                kernel.name, kernel.code_size
+            ))
+        })?;
+        let facts = KernelFacts {
+            program: entry,
+            program_size,
+            registers: kernel.registers.into(),
+            barriers: kernel.barriers.into(),
+            static_shared: kernel.shared,
+            reserved_shared: kernel.shared_reserved,
+            local_bytes: stack,
+            param_base: kernel.param_base.into(),
+            param_size: kernel.param_size.into(),
+            banks,
+            max_threads: kernel
+                .thread_limit()
+                .map(|limit| u32::try_from(limit).unwrap_or(u32::MAX)),
+            required_block: kernel.required_threads,
+            required_cluster: kernel.cluster,
+            cooperative: kernel.cooperative_groups,
+        };
+        let local_bytes = if stack == 0 {
+            0
+        } else {
+            stack.saturating_add(STACK_RESERVE)
+        };
+        Ok(Self {
             name: kernel.name.into(),
-            entry,
-            code_size: kernel.code_size,
-            registers: kernel.registers,
-            barriers: kernel.barriers,
-            shared: kernel.shared,
-            shared_reserved: kernel.shared_reserved,
-            local_bytes: stack.saturating_add(Self::LOCAL_EXTRA),
-            param_base: kernel.param_base,
+            facts,
+            local_bytes,
             param_size: kernel.param_size,
             params: kernel.params().sorted(),
-            banks,
-            max_threads: kernel.thread_limit(),
-            required_block: kernel.required_threads,
-            cluster: kernel.cluster,
-            prepared: crate::launch::PreparedFunction::default(),
-        };
-        function.prepared = crate::launch::PreparedFunction::new(device, &function)?;
-        Ok(function)
+            shapes: Mutex::default(),
+        })
     }
 }
 
@@ -241,13 +278,15 @@ pub(crate) struct CodeMap {
 impl CodeMap {
     fn insert(&mut self, module: &ModuleInner) {
         for function in &module.functions {
-            self.kernels.insert(function.entry, (function.code_size, Arc::clone(&function.name)));
+            let facts = &function.facts;
+            let kernel = (facts.program_size.into(), Arc::clone(&function.name));
+            self.kernels.insert(facts.program, kernel);
         }
     }
 
     fn remove(&mut self, module: &ModuleInner) {
         for function in &module.functions {
-            self.kernels.remove(&function.entry);
+            self.kernels.remove(&function.facts.program);
         }
     }
 

@@ -60,7 +60,12 @@ impl PciAddress {
 
 impl fmt::Display for PciAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { domain, bus, slot, function } = self;
+        let Self {
+            domain,
+            bus,
+            slot,
+            function,
+        } = self;
         write!(f, "{domain:04x}:{bus:02x}:{slot:02x}.{function:x}")
     }
 }
@@ -106,7 +111,9 @@ impl Module {
             line if line.contains("Kernel Module") => Flavour::Proprietary,
             _ => Flavour::Unknown,
         };
-        let version = line.split_whitespace().find_map(|word| DriverVersion::parse(word).ok())?;
+        let version = line
+            .split_whitespace()
+            .find_map(|word| DriverVersion::parse(word).ok())?;
         Some(Self { version, flavour })
     }
 
@@ -158,16 +165,26 @@ pub fn gpus(root: &Path) -> Vec<Gpu> {
         .collect();
     addresses.sort();
     addresses.dedup();
-    addresses.into_iter().map(|address| gpu(root, address)).collect()
+    addresses
+        .into_iter()
+        .map(|address| gpu(root, address))
+        .collect()
 }
 
 fn gpu(root: &Path, address: PciAddress) -> Gpu {
-    let information = root.join(PROC_GPUS).join(address.to_string()).join("information");
+    let information = root
+        .join(PROC_GPUS)
+        .join(address.to_string())
+        .join("information");
     let information = fs::read_to_string(information).unwrap_or_default();
     let field = |name: &str| {
         let mut fields = information.lines().filter_map(|line| line.split_once(':'));
-        let value = fields.find(|(field, _)| field.trim() == name).map(|(_, value)| value.trim());
-        value.filter(|value| !value.is_empty() && !value.contains('?')).map(str::to_owned)
+        let value = fields
+            .find(|(field, _)| field.trim() == name)
+            .map(|(_, value)| value.trim());
+        value
+            .filter(|value| !value.is_empty() && !value.contains('?'))
+            .map(str::to_owned)
     };
     let pci = root.join(SYS_PCI).join(address.to_string());
     let bound = fs::read_link(pci.join("driver")).ok();

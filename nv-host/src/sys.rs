@@ -14,6 +14,7 @@ pub(crate) mod ioctl;
 pub(crate) mod mmap;
 
 /// What the kernel does for a driver of this crate.
+#[allow(unsafe_code, reason = "a driver call is as safe as its parameters")]
 pub(crate) trait System: fmt::Debug + Send + Sync {
     /// Opens a device node for reading and writing.
     fn open(&self, path: &Path) -> Result<OwnedFd, Errno>;
@@ -23,8 +24,12 @@ pub(crate) trait System: fmt::Debug + Send + Sync {
     /// # Safety
     /// `params` is at least as large as what the driver of `fd` copies in and out for `request`, and pointers
     /// inside are valid for whatever it does through them.
-    unsafe fn ioctl(&self, fd: BorrowedFd<'_>, request: u32, params: &mut [u8])
-    -> Result<(), Errno>;
+    unsafe fn ioctl(
+        &self,
+        fd: BorrowedFd<'_>,
+        request: u32,
+        params: &mut [u8],
+    ) -> Result<(), Errno>;
 
     /// Maps what a driver prepared on a device node.
     fn map(&self, fd: BorrowedFd<'_>, length: NonZeroUsize) -> Result<mmap::Pages, Errno>;

@@ -9,6 +9,7 @@ use core::fmt;
 
 use heapless::Vec;
 
+use crate::qmd;
 use crate::unit::ClassId;
 
 pub use names::NAMES;
@@ -149,6 +150,17 @@ impl Generation {
         }
     }
 
+    /// The version of launch descriptor to use.
+    #[must_use]
+    pub const fn qmd(self) -> qmd::Version {
+        match self {
+            Self::Turing => qmd::Version::V02_03,
+            Self::AmpereGa100 | Self::AmpereGa10x | Self::Ada => qmd::Version::V03_00,
+            Self::Hopper => qmd::Version::V04_00,
+            Self::BlackwellGb10x | Self::BlackwellGb20x => qmd::Version::V05_00,
+        }
+    }
+
     /// How many bits of address the channel's semaphore methods take (`SEM_ADDR_HI` of the class).
     #[must_use]
     pub const fn semaphore_va_bits(self) -> u32 {
@@ -187,6 +199,8 @@ pub struct ClassSet {
     pub compute: ClassId,
     /// Copies.
     pub copy: ClassId,
+    /// The version of launch descriptor.
+    pub qmd: qmd::Version,
 }
 
 impl ClassSet {
@@ -264,6 +278,7 @@ pub fn select_classes(listed: &[ClassId]) -> Result<ClassSet, ClassError> {
         gpfifo: choose(Role::Gpfifo)?,
         compute: generation.class(Role::Compute),
         copy: choose(Role::Copy)?,
+        qmd: generation.qmd(),
     })
 }
 
@@ -301,6 +316,21 @@ macro_rules! classes {
         #[doc = concat!("Class `", stringify!($name), "`.")]
         pub const $name: ClassId = ClassId($id);
     )+ };
+}
+
+// Objects of the resource manager that are no engines.
+classes! {
+    NV01_ROOT_CLIENT = 0x0041;
+    NV01_DEVICE_0 = 0x0080;
+    NV20_SUBDEVICE_0 = 0x2080;
+    NV01_MEMORY_SYSTEM = 0x003e;
+    NV01_MEMORY_LOCAL_USER = 0x0040;
+    NV01_MEMORY_VIRTUAL = 0x0070;
+    NV01_MEMORY_SYSTEM_OS_DESCRIPTOR = 0x0071;
+    FERMI_VASPACE_A = 0x90f1;
+    FERMI_CONTEXT_SHARE_A = 0x9067;
+    KEPLER_CHANNEL_GROUP_A = 0xa06c;
+    GT200_DEBUGGER = 0x83de;
 }
 
 classes! {

@@ -23,6 +23,7 @@ pub mod copy;
 mod header;
 pub mod host;
 mod reader;
+pub mod table;
 mod word;
 mod writer;
 

@@ -2,6 +2,8 @@
 
 pub mod tables;
 
+pub mod conformance;
+
 use std::path::PathBuf;
 
 pub mod qmd_gen;

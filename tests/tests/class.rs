@@ -61,6 +61,14 @@ fn constants_are_the_facts() {
             );
             assert_eq!(generation.class(role).0 & 0xff, u32::from(role.low_byte()));
         }
+        let qmd = facts["preferred"][name]["qmd"].as_str().unwrap();
+        assert_eq!(format!("{:?}", generation.qmd()), qmd, "{name}");
+        let compute = generation.class(Role::Compute);
+        assert_eq!(
+            nv_proto::qmd::Version::of_class(compute),
+            Some(generation.qmd()),
+            "{name}"
+        );
         assert_eq!(
             Generation::of_compute(generation.class(Role::Compute)),
             Some(generation)

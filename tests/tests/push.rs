@@ -755,7 +755,7 @@ proptest! {
                     prop_assert_eq!(decoded.encode(), Ok(word));
                 }
                 // Within the defined bits, a word without a bad number decodes.
-                let defined = <$name>::FIELDS.iter().fold(0, |all, field| all | field.mask());
+                let defined = <$name>::FIELDS.iter().fold(0, |all, field| all | field.spec.mask());
                 if let Ok(decoded) = <$name>::decode(word & defined) {
                     prop_assert_eq!(decoded.encode(), Ok(word & defined));
                 }

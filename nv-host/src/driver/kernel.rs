@@ -18,7 +18,7 @@ use nv_proto::rm::names::classes::{
 use nv_proto::rm::{self, Abi, DriverVersion, Status, flags};
 use nv_proto::unit::{ClassId, GpuVa, Handle};
 use nv_proto::uvm::{self, UvmCommand};
-use zerocopy::{FromBytes, FromZeros, IntoBytes};
+use zerocopy::{FromBytes, IntoBytes};
 
 use super::{Doorbell, Driver, Kind, MapCpu, MapDma, sealed};
 use crate::probe::{self, PciAddress, VisibleDevices};
@@ -92,7 +92,10 @@ impl KernelDriver {
             address: PciAddress::of(&card.pci_info),
             next_handle: AtomicU32::new(FIRST_HANDLE),
         };
-        let mut info = rm::GpuGetIdInfoV2 { gpu_id: card.gpu_id, ..Default::default() };
+        let mut info = rm::GpuGetIdInfoV2 {
+            gpu_id: card.gpu_id,
+            ..Default::default()
+        };
         super::control(&driver, driver.client.handle, &mut info)?;
         driver.device_instance = info.device_instance.get();
         Ok(driver)
@@ -140,9 +143,15 @@ impl KernelDriver {
         let space = Node::open(system, Path::new(UVM_NODE))?;
         let process = Node::open(system, Path::new(UVM_NODE))?;
         self.uvm_command(&space, &mut uvm::Initialize::default())?;
-        let mut tie = uvm::MmInitialize { uvm_fd: space.number().into(), ..Default::default() };
+        let mut tie = uvm::MmInitialize {
+            uvm_fd: space.number().into(),
+            ..Default::default()
+        };
         self.uvm_command(&process, &mut tie)?;
-        Ok(Uvm { space, _process: process })
+        Ok(Uvm {
+            space,
+            _process: process,
+        })
     }
 
     fn uvm_command<P: UvmCommand>(&self, node: &Node, params: &mut P) -> Result<(), Error> {
@@ -170,8 +179,11 @@ impl KernelDriver {
         let mut bounce = Bounce::new(params, uvm::MAX_PARAMS);
         // SAFETY: the driver copies its own structure, no larger than the bounce buffer; pointers are the
         // caller's promise.
-        let called =
-            unsafe { self.client.system.ioctl(node.fd.as_fd(), command, bounce.bytes_mut()) };
+        let called = unsafe {
+            self.client
+                .system
+                .ioctl(node.fd.as_fd(), command, bounce.bytes_mut())
+        };
         bounce.finish(params);
         let name = uvm::name(command).unwrap_or("UVM ioctl");
         called.map_err(|errno| node.error(name, errno))?;
@@ -206,7 +218,11 @@ impl Driver for KernelDriver {
         params: &mut [u8],
     ) -> Result<Handle, Error> {
         let mut bounce = Bounce::new(params, ALLOC_BYTES);
-        let address = if params.is_empty() { 0 } else { bounce.address() };
+        let address = if params.is_empty() {
+            0
+        } else {
+            bounce.address()
+        };
         let mut request = rm::Nvos21 {
             h_root: self.client.handle.into(),
             h_object_parent: parent.into(),
@@ -276,7 +292,9 @@ impl Driver for KernelDriver {
         unsafe { self.control_raw(device, command, request.as_mut_bytes()) }?;
         let classes = usize::try_from(request.num_classes.get()).unwrap_or(usize::MAX);
         if classes > MAX_CLASSES {
-            return Err(Error::Unsupported(format!("the driver lists {classes} classes")));
+            return Err(Error::Unsupported(format!(
+                "the driver lists {classes} classes"
+            )));
         }
         let mut list = vec![rm::U32::ZERO; classes];
         request.class_list = (list.as_mut_ptr().expose_provenance() as u64).into();
@@ -287,7 +305,10 @@ impl Driver for KernelDriver {
     }
 
     fn gr_info(&self, subdevice: Handle, indices: &[u32]) -> Result<Vec<u32>, Error> {
-        let fact = |index: &u32| rm::GrInfo { index: (*index).into(), ..Default::default() };
+        let fact = |index: &u32| rm::GrInfo {
+            index: (*index).into(),
+            ..Default::default()
+        };
         let mut list: Vec<rm::GrInfo> = indices.iter().map(fact).collect();
         let mut request = rm::GrGetInfo {
             gr_info_list_size: count(list.len(), "facts at once")?.into(),
@@ -301,7 +322,14 @@ impl Driver for KernelDriver {
     }
 
     fn map_cpu(&self, request: &MapCpu) -> Result<Mapping, Error> {
-        let MapCpu { device, memory, offset, length, flags, system } = *request;
+        let MapCpu {
+            device,
+            memory,
+            offset,
+            length,
+            flags,
+            system,
+        } = *request;
         let pages = usize::try_from(length).ok().and_then(NonZeroUsize::new);
         let pages = pages
             .ok_or_else(|| Error::InvalidArgument(format!("a CPU mapping of {length} bytes")))?;
@@ -319,8 +347,11 @@ impl Driver for KernelDriver {
             flags: flags.into(),
             ..Default::default()
         };
-        let mut call =
-            rm::Nvos33WithFd { params, fd: node.number().into(), ..Default::default() };
+        let mut call = rm::Nvos33WithFd {
+            params,
+            fd: node.number().into(),
+            ..Default::default()
+        };
         // SAFETY: the structure is the driver's, of its size, and its address an answer.
         unsafe { self.call(rm::NV_ESC_RM_MAP_MEMORY, call.as_mut_bytes()) }?;
         let name = || format!("mapping {length:#x} bytes of object {memory} for the CPU");
@@ -335,7 +366,15 @@ impl Driver for KernelDriver {
     }
 
     fn map_dma(&self, request: &MapDma) -> Result<(), Error> {
-        let MapDma { device, virtual_memory, memory, offset, length, flags, va } = *request;
+        let MapDma {
+            device,
+            virtual_memory,
+            memory,
+            offset,
+            length,
+            flags,
+            va,
+        } = *request;
         let mut call = rm::MapMemoryDma::from(rm::Nvos46 {
             h_client: self.client.handle.into(),
             h_device: device.into(),
@@ -355,13 +394,20 @@ impl Driver for KernelDriver {
         let status = Status(call.status.get());
         if status == Status::NO_MEMORY {
             let detail = "; the address may lie in a page that another mapping uses".into();
-            return Err(Error::Rm { call: name(), status, detail });
+            return Err(Error::Rm {
+                call: name(),
+                status,
+                detail,
+            });
         }
         self.client.check(name, status)?;
         let at = GpuVa(call.dma_offset.get());
         if flags & flags::map_dma::dma_offset_fixed::TRUE != 0 && at != va {
             self.unmap_dma(device, virtual_memory, memory, at)?;
-            return Err(Error::Unsupported(format!("{}: the driver put it at {at}", name())));
+            return Err(Error::Unsupported(format!(
+                "{}: the driver put it at {at}",
+                name()
+            )));
         }
         Ok(())
     }
@@ -385,8 +431,10 @@ impl Driver for KernelDriver {
         // SAFETY: the structure is the driver's, of its size, without pointers.
         unsafe { self.call(rm::NV_ESC_RM_UNMAP_MEMORY_DMA, call.bytes_mut(version)) }?;
         call.read_back(version);
-        self.client
-            .check(|| format!("unmapping {va} from the GPU"), Status(call.status.get()))
+        self.client.check(
+            || format!("unmapping {va} from the GPU"),
+            Status(call.status.get()),
+        )
     }
 
     unsafe fn register_pages(
@@ -409,16 +457,25 @@ impl Driver for KernelDriver {
             limit: (limit as u64).into(),
             ..Default::default()
         };
-        let mut call = rm::Nvos02WithFd { params, fd: (-1).into(), ..Default::default() };
+        let mut call = rm::Nvos02WithFd {
+            params,
+            fd: (-1).into(),
+            ..Default::default()
+        };
         let escape = rm::NV_ESC_RM_ALLOC_MEMORY;
         // SAFETY: the driver pins the pages, which by the caller's promise stay mapped while it does.
         unsafe { self.client.call(&self.device, escape, call.as_mut_bytes()) }?;
         let status = Status(call.params.status.get());
         if status == Status::NO_MEMORY {
-            return Err(Error::OutOfMemory { what: "host memory to pin", bytes: length as u64 });
+            return Err(Error::OutOfMemory {
+                what: "host memory to pin",
+                bytes: length as u64,
+            });
         }
-        self.client
-            .check(|| format!("registering {length:#x} bytes of host memory"), status)?;
+        self.client.check(
+            || format!("registering {length:#x} bytes of host memory"),
+            status,
+        )?;
         Ok(handle)
     }
 
@@ -449,18 +506,23 @@ fn choose(client: &Client, choice: Choice) -> Result<rm::CardInfo, Error> {
     let mut cards: Vec<_> = cards.into_iter().filter(|card| card.valid != 0).collect();
     cards.sort_by_key(|card| PciAddress::of(&card.pci_info));
     if cards.is_empty() {
-        return Err(Error::NoDevice(vec!["the kernel driver is loaded but shows no GPU".into()]));
+        return Err(Error::NoDevice(vec![
+            "the kernel driver is loaded but shows no GPU".into(),
+        ]));
     }
     let found = |card: &&rm::CardInfo| match choice {
         Choice::At(address) => PciAddress::of(&card.pci_info) == address,
         Choice::InBusOrder(_) => false,
     };
     match choice {
-        Choice::InBusOrder(index) => {
-            cards.get(index).copied().ok_or_else(|| no_such(index, cards.len(), ""))
-        }
+        Choice::InBusOrder(index) => cards
+            .get(index)
+            .copied()
+            .ok_or_else(|| no_such(index, cards.len(), "")),
         Choice::At(address) => cards.iter().find(found).copied().ok_or_else(|| {
-            Error::NoDevice(vec![format!("the kernel driver does not show the GPU at {address}")])
+            Error::NoDevice(vec![format!(
+                "the kernel driver does not show the GPU at {address}"
+            )])
         }),
     }
 }
@@ -468,7 +530,9 @@ fn choose(client: &Client, choice: Choice) -> Result<rm::CardInfo, Error> {
 /// Opens a GPU's node and ties it to the control node.
 fn device_node(client: &Client, path: &Path) -> Result<Node, Error> {
     let node = Node::open(&*client.system, path)?;
-    let mut params = rm::RegisterFd { ctl_fd: client.node.number().into() };
+    let mut params = rm::RegisterFd {
+        ctl_fd: client.node.number().into(),
+    };
     // SAFETY: the structure is the driver's, of its size, without pointers.
     unsafe { client.call(&node, rm::NV_ESC_REGISTER_FD, params.as_mut_bytes()) }?;
     Ok(node)
@@ -488,7 +552,9 @@ fn count(length: usize, what: &str) -> Result<u32, Error> {
 }
 
 fn no_such(index: usize, usable: usize, why: &str) -> Error {
-    Error::InvalidArgument(format!("there is no GPU {index}: {usable} can be used{why}"))
+    Error::InvalidArgument(format!(
+        "there is no GPU {index}: {usable} can be used{why}"
+    ))
 }
 
 const UVM_NODE: &str = "/dev/nvidia-uvm";

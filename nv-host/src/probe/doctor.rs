@@ -51,7 +51,12 @@ pub struct Check {
 impl Check {
     fn good(subject: impl Into<String>, finding: impl Into<String>) -> Self {
         let (subject, finding) = (subject.into(), finding.into());
-        Self { subject, level: Level::Good, finding, remedy: String::new() }
+        Self {
+            subject,
+            level: Level::Good,
+            finding,
+            remedy: String::new(),
+        }
     }
 
     fn new(
@@ -61,7 +66,12 @@ impl Check {
         remedy: impl Into<String>,
     ) -> Self {
         let (subject, finding, remedy) = (subject.into(), finding.into(), remedy.into());
-        Self { subject, level, finding, remedy }
+        Self {
+            subject,
+            level,
+            finding,
+            remedy,
+        }
     }
 }
 
@@ -80,13 +90,20 @@ impl Report {
     /// Looks at the machine that this process runs on.
     #[must_use]
     pub fn of_this_machine() -> Self {
-        Self::new(Path::new("/"), VisibleDevices::from_env().as_ref(), |path| {
-            let opened = std::fs::OpenOptions::new().read(true).write(true).open(path);
-            let errno = |error: std::io::Error| {
-                Errno::from_raw(error.raw_os_error().unwrap_or_default())
-            };
-            opened.map(drop).map_err(errno)
-        })
+        Self::new(
+            Path::new("/"),
+            VisibleDevices::from_env().as_ref(),
+            |path| {
+                let opened = std::fs::OpenOptions::new()
+                    .read(true)
+                    .write(true)
+                    .open(path);
+                let errno = |error: std::io::Error| {
+                    Errno::from_raw(error.raw_os_error().unwrap_or_default())
+                };
+                opened.map(drop).map_err(errno)
+            },
+        )
     }
 
     /// Looks at the machine below `root`, opening nodes by `open`.
@@ -107,9 +124,12 @@ impl Report {
             let subject = path.display().to_string();
             checks.push(match opened {
                 Ok(()) => Check::good(subject, status.to_string()),
-                Err(errno) => {
-                    Check::new(level, subject, status.to_string(), remedy(path, "open", errno))
-                }
+                Err(errno) => Check::new(
+                    level,
+                    subject,
+                    status.to_string(),
+                    remedy(path, "open", errno),
+                ),
             });
             status == NodeStatus::Opens
         };
@@ -119,7 +139,11 @@ impl Report {
         let opened = nodes.iter().filter(|path| node(path, Level::Limit)).count();
         let uvm = node(Path::new("/dev/nvidia-uvm"), Level::Limit);
         checks.push(verdict(control, opened, nodes.len(), uvm));
-        Self { gpus, module, checks }
+        Self {
+            gpus,
+            module,
+            checks,
+        }
     }
 
     /// Tries the calls that sandboxes refuse on an opened GPU, and adds what was found.
@@ -130,7 +154,11 @@ impl Report {
     /// The gravest level found.
     #[must_use]
     pub fn level(&self) -> Level {
-        self.checks.iter().map(|check| check.level).max().unwrap_or(Level::Good)
+        self.checks
+            .iter()
+            .map(|check| check.level)
+            .max()
+            .unwrap_or(Level::Good)
     }
 }
 
@@ -145,8 +173,10 @@ fn hardware(gpus: &[Gpu]) -> Check {
         ),
         [gpu] => Check::good(subject, format!("{} at {}", gpu.name(), gpu.address)),
         gpus => {
-            let list: Vec<_> =
-                gpus.iter().map(|gpu| format!("{} at {}", gpu.name(), gpu.address)).collect();
+            let list: Vec<_> = gpus
+                .iter()
+                .map(|gpu| format!("{} at {}", gpu.name(), gpu.address))
+                .collect();
             Check::good(subject, format!("{} GPUs: {}", gpus.len(), list.join(", ")))
         }
     }
@@ -161,9 +191,10 @@ fn kernel_module(module: Option<&Module>) -> Check {
             "the NVIDIA kernel module is not loaded",
             "install it and load it (`modprobe nvidia`); in a container, pass the GPU in (`--gpus all`)",
         ),
-        Some(Module { version, flavour: Flavour::Unknown }) => {
-            Check::good(subject, format!("{version}"))
-        }
+        Some(Module {
+            version,
+            flavour: Flavour::Unknown,
+        }) => Check::good(subject, format!("{version}")),
         Some(Module { version, flavour }) => Check::good(subject, format!("{version}, {flavour}")),
     }
 }
@@ -181,12 +212,18 @@ fn release(module: &Module) -> Check {
             Fit::Checked => Check::good(subject, format!("known (branch {})", abi.branch.major)),
             Fit::LaterInBranch => Check::good(
                 subject,
-                format!("later than {}, the last of its branch that was checked", abi.branch.last),
+                format!(
+                    "later than {}, the last of its branch that was checked",
+                    abi.branch.last
+                ),
             ),
             Fit::Nearest => Check::new(
                 Level::Limit,
                 subject,
-                format!("not known: it is taken to be like branch {}", abi.branch.major),
+                format!(
+                    "not known: it is taken to be like branch {}",
+                    abi.branch.major
+                ),
                 "expect calls to be refused or, with UVM, misread; a known branch is safer",
             ),
         },
@@ -196,7 +233,12 @@ fn release(module: &Module) -> Check {
 fn visibility(visible: &VisibleDevices, gpus: &[Gpu]) -> Check {
     let subject = "visible devices";
     match visible.resolve(gpus) {
-        Err(error) => Check::new(Level::Bad, subject, error.to_string(), "correct the variable"),
+        Err(error) => Check::new(
+            Level::Bad,
+            subject,
+            error.to_string(),
+            "correct the variable",
+        ),
         Ok(places) if places.is_empty() => Check::new(
             Level::Bad,
             subject,
@@ -213,7 +255,10 @@ fn visibility(visible: &VisibleDevices, gpus: &[Gpu]) -> Check {
 fn verdict(control: bool, opened: usize, nodes: usize, uvm: bool) -> Check {
     let subject = "what will work";
     match (control && opened > 0, uvm) {
-        (true, true) => Check::good(subject, format!("{opened} of {nodes} GPUs, both ways of mapping memory")),
+        (true, true) => Check::good(
+            subject,
+            format!("{opened} of {nodes} GPUs, both ways of mapping memory"),
+        ),
         (true, false) => Check::good(
             subject,
             format!("{opened} of {nodes} GPUs, mapping memory by the resource manager alone"),
@@ -247,13 +292,24 @@ fn calls(driver: &dyn Driver) -> Vec<Check> {
     let client = driver.client();
     let device = driver::alloc(driver, client, NV01_DEVICE_0, &mut params);
     let handle = device.as_ref().copied().unwrap_or(Handle::NULL);
-    if !note("opening the GPU", device.map(drop), "see `dmesg` for lines of NVRM") {
+    if !note(
+        "opening the GPU",
+        device.map(drop),
+        "see `dmesg` for lines of NVRM",
+    ) {
         return checks;
     }
-    let space = driver::alloc(driver, handle, FERMI_VASPACE_A, &mut rm::VaSpaceAlloc::default());
+    let space = driver::alloc(
+        driver,
+        handle,
+        FERMI_VASPACE_A,
+        &mut rm::VaSpaceAlloc::default(),
+    );
     let mapping = space.and_then(|space| {
-        let mut params =
-            rm::MemoryVirtualAlloc { h_va_space: space.into(), ..Default::default() };
+        let mut params = rm::MemoryVirtualAlloc {
+            h_va_space: space.into(),
+            ..Default::default()
+        };
         driver::alloc(driver, handle, NV01_MEMORY_VIRTUAL, &mut params)
     });
     note(
@@ -261,8 +317,12 @@ fn calls(driver: &dyn Driver) -> Vec<Check> {
         mapping.map(drop),
         "memory is mapped by UVM instead, which takes longer to start",
     );
-    let subdevice =
-        driver::alloc(driver, handle, NV20_SUBDEVICE_0, &mut rm::SubdeviceAlloc::default());
+    let subdevice = driver::alloc(
+        driver,
+        handle,
+        NV20_SUBDEVICE_0,
+        &mut rm::SubdeviceAlloc::default(),
+    );
     let flush = subdevice.and_then(|subdevice| {
         let mut params = rm::FbFlushGpuCache {
             flags: (flags::flush_cache::write_back::YES
@@ -273,7 +333,11 @@ fn calls(driver: &dyn Driver) -> Vec<Check> {
         };
         driver::control(driver, subdevice, &mut params)
     });
-    note("flushing the GPU's cache", flush, "nothing needs it: caches are flushed by the channels");
+    note(
+        "flushing the GPU's cache",
+        flush,
+        "nothing needs it: caches are flushed by the channels",
+    );
     // Nothing can be done about a device that does not end; the client ends it.
     let _ = driver.free(client, handle);
     checks

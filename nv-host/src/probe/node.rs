@@ -115,11 +115,19 @@ mod tests {
 
     #[test]
     fn each_cause_has_its_own_remedy() {
-        let causes =
-            [Errno::ENOENT, Errno::EACCES, Errno::EPERM, Errno::ENXIO, Errno::EIO, Errno::EMFILE];
+        let causes = [
+            Errno::ENOENT,
+            Errno::EACCES,
+            Errno::EPERM,
+            Errno::ENXIO,
+            Errno::EIO,
+            Errno::EMFILE,
+        ];
         let path = Path::new("/dev/nvidia0");
-        let mut remedies: Vec<_> =
-            causes.into_iter().map(|errno| remedy(path, "open", errno)).collect();
+        let mut remedies: Vec<_> = causes
+            .into_iter()
+            .map(|errno| remedy(path, "open", errno))
+            .collect();
         remedies.push(remedy(Path::new("/dev/nvidiactl"), "open", Errno::ENOENT));
         remedies.push(remedy(Path::new("/dev/nvidia-uvm"), "open", Errno::ENOENT));
         remedies.push(remedy(path, "NV_ESC_RM_CONTROL", Errno::EPERM));

@@ -26,7 +26,12 @@ impl VisibleDevices {
     /// What variables say that are looked up otherwise.
     #[must_use]
     pub fn from_lookup(lookup: impl Fn(&str) -> Option<String>) -> Option<Self> {
-        VARIABLES.iter().find_map(|variable| Some(Self { variable, list: lookup(variable)? }))
+        VARIABLES.iter().find_map(|variable| {
+            Some(Self {
+                variable,
+                list: lookup(variable)?,
+            })
+        })
     }
 
     /// The places in `gpus` of those that are visible, in the order named.
@@ -38,11 +43,17 @@ impl VisibleDevices {
         let mut visible = Vec::new();
         for entry in self.list.split(',').map(str::trim) {
             if entry.starts_with("MIG-") {
-                return Err(Error::Unsupported(format!("{self}: parts of GPUs are not supported")));
+                return Err(Error::Unsupported(format!(
+                    "{self}: parts of GPUs are not supported"
+                )));
             }
-            let Some(place) = self.place(entry, gpus)? else { break };
+            let Some(place) = self.place(entry, gpus)? else {
+                break;
+            };
             if visible.contains(&place) {
-                return Err(Error::InvalidArgument(format!("{self}: {entry} is named twice")));
+                return Err(Error::InvalidArgument(format!(
+                    "{self}: {entry} is named twice"
+                )));
             }
             visible.push(place);
         }
@@ -56,11 +67,21 @@ impl VisibleDevices {
         if !entry.starts_with("GPU-") {
             return Ok(None);
         }
-        let named = |gpu: &Gpu| gpu.uuid.as_deref().is_some_and(|uuid| uuid.starts_with(entry));
-        let mut places = gpus.iter().enumerate().filter(|(_, gpu)| named(gpu)).map(|(at, _)| at);
+        let named = |gpu: &Gpu| {
+            gpu.uuid
+                .as_deref()
+                .is_some_and(|uuid| uuid.starts_with(entry))
+        };
+        let mut places = gpus
+            .iter()
+            .enumerate()
+            .filter(|(_, gpu)| named(gpu))
+            .map(|(at, _)| at);
         let first = places.next();
         if places.next().is_some() {
-            return Err(Error::InvalidArgument(format!("{self}: several GPUs begin with {entry}")));
+            return Err(Error::InvalidArgument(format!(
+                "{self}: several GPUs begin with {entry}"
+            )));
         }
         Ok(first)
     }

@@ -23,7 +23,11 @@ pub(crate) fn open(path: &Path) -> Result<OwnedFd, Errno> {
 /// # Safety
 /// `params` is at least as large as what the driver copies in and out for `request`, and pointers inside are
 /// valid for whatever it does through them.
-pub(crate) unsafe fn call(fd: BorrowedFd<'_>, request: u32, params: &mut [u8]) -> Result<(), Errno> {
+pub(crate) unsafe fn call(
+    fd: BorrowedFd<'_>,
+    request: u32,
+    params: &mut [u8],
+) -> Result<(), Errno> {
     uninterrupted(|| {
         // SAFETY: `fd` is open while it is borrowed; `params` is exclusively ours and, by the caller's promise,
         // as large as the driver's structure and with valid pointers.
@@ -54,7 +58,11 @@ mod tests {
         let mut calls = 0;
         let third = uninterrupted(|| {
             calls += 1;
-            if calls < 3 { Err(Errno::EINTR) } else { Ok(calls) }
+            if calls < 3 {
+                Err(Errno::EINTR)
+            } else {
+                Ok(calls)
+            }
         });
         assert_eq!(third, Ok(3));
         let mut calls = 0;
@@ -67,7 +75,10 @@ mod tests {
 
     #[test]
     fn errors_are_the_systems() {
-        assert_eq!(open(Path::new("/nowhere/at/all")).unwrap_err(), Errno::ENOENT);
+        assert_eq!(
+            open(Path::new("/nowhere/at/all")).unwrap_err(),
+            Errno::ENOENT
+        );
         let null = open(Path::new("/dev/null")).unwrap();
         // SAFETY: /dev/null knows no ioctl and touches no byte.
         let result = unsafe { call(null.as_fd(), 0xc020_462a, &mut [0; 32]) };

@@ -1,7 +1,7 @@
 //! Class numbers by value, with their names.
 //!
 //! From the open kernel driver's class tables and the class headers.
-// Generated from the facts in `tests/golden/facts` by the `gen-tables` program of `tests`.
+//! Generated from the facts in `tests/golden/facts` by the `gen-tables` program of `tests`.
 
 /// Class numbers and names, sorted; a number can have two.
 pub static NAMES: [(u32, &str); 215] = [

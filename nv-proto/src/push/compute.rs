@@ -1,16 +1,24 @@
 //! Methods of the compute classes: windows and local memory, caches, launches, inline uploads, reports.
 //!
 //! Defined by `NVC6C0_*` in `clc6c0.h` and the same in its predecessors and successors (`clc5c0.h` to
-//! `clcec0.h`), but for what the items say.
+//! `clcec0.h`), but for what the items say. Addresses have as many bits as all of these take: 49, and 40 for
+//! semaphores, which Hopper and Blackwell widen to 57.
 
 use crate::error::EncodeError;
 use crate::unit::GpuVa;
 
-use super::header::{MethodAddr, RunOp, Subchannel};
-use super::word::{FieldSpec, addresses, field_enum, lower, upper, word, word_method};
-use super::writer::{Method, PushWriter};
+use super::header::MethodAddr;
+use super::word::{FieldSpec, address_pair, addresses, field_enum, upper, word, word_method};
+use super::writer::Method;
+
+mod inline;
+mod report;
+mod texture;
 
 pub use super::host::SetObject;
+pub use inline::*;
+pub use report::*;
+pub use texture::*;
 
 addresses! {
     SET_OBJECT = 0x0,
@@ -26,12 +34,20 @@ addresses! {
     OFFSET_OUT_UPPER = 0x188,
     OFFSET_OUT = 0x18c,
     PITCH_OUT = 0x190,
+    SET_DST_BLOCK_SIZE = 0x194,
+    SET_DST_WIDTH = 0x198,
+    SET_DST_HEIGHT = 0x19c,
+    SET_DST_DEPTH = 0x1a0,
+    SET_DST_LAYER = 0x1a4,
+    SET_DST_ORIGIN_BYTES_X = 0x1a8,
+    SET_DST_ORIGIN_SAMPLES_Y = 0x1ac,
     LAUNCH_DMA = 0x1b0,
     LOAD_INLINE_DATA = 0x1b4,
     SET_I2M_SEMAPHORE_A = 0x1dc,
     SET_I2M_SEMAPHORE_B = 0x1e0,
     SET_I2M_SEMAPHORE_C = 0x1e4,
     INVALIDATE_SHADER_CACHES = 0x21c,
+    INVALIDATE_TEXTURE_HEADER_CACHE_NO_WFI = 0x244,
     SET_CWD_REF_COUNTER = 0x248,
     SET_QMD_VERSION = 0x288,
     INVALIDATE_SKED_CACHES = 0x298,
@@ -61,6 +77,12 @@ addresses! {
     INVALIDATE_TEXTURE_DATA_CACHE = 0x1338,
     INVALIDATE_SAMPLER_CACHE_NO_WFI = 0x1424,
     SET_SHADER_EXCEPTIONS = 0x1528,
+    SET_TEX_SAMPLER_POOL_A = 0x155c,
+    SET_TEX_SAMPLER_POOL_B = 0x1560,
+    SET_TEX_SAMPLER_POOL_C = 0x1564,
+    SET_TEX_HEADER_POOL_A = 0x1574,
+    SET_TEX_HEADER_POOL_B = 0x1578,
+    SET_TEX_HEADER_POOL_C = 0x157c,
     INVALIDATE_SHADER_CACHES_NO_WFI = 0x1698,
     PIPE_NOP = 0x1a2c,
     SET_REPORT_SEMAPHORE_A = 0x1b00,
@@ -69,6 +91,7 @@ addresses! {
     SET_REPORT_SEMAPHORE_D = 0x1b0c,
     SET_TRAP_HANDLER_A = 0x25f8,
     SET_TRAP_HANDLER_B = 0x25fc,
+    SET_BINDLESS_TEXTURE = 0x2608,
 }
 
 word! {
@@ -89,32 +112,6 @@ word! {
 }
 word_method!(WaitForIdle, WAIT_FOR_IDLE);
 
-/// A method pair that takes an address, upper word first.
-macro_rules! address_pair {
-    ($(
-        $(#[$meta:meta])*
-        $name:ident { $field:ident } = $addr:ident, $upper:literal [$bits:literal], $lower:literal [$align:literal];
-    )+) => { $(
-        $(#[$meta])*
-        #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
-        #[cfg_attr(feature = "defmt", derive(defmt::Format))]
-        pub struct $name {
-            /// The address.
-            pub $field: GpuVa,
-        }
-
-        impl Method<2> for $name {
-            const ADDR: MethodAddr = $addr;
-
-            #[inline]
-            fn data(&self) -> Result<[u32; 2], EncodeError> {
-                let Self { $field } = *self;
-                Ok([upper($upper, $bits, $field)?, lower($lower, $align, $field)?])
-            }
-        }
-    )+ };
-}
-
 address_pair! {
     /// Where generic addresses reach local memory.
     SetShaderLocalMemoryWindow { base } = SET_SHADER_LOCAL_MEMORY_WINDOW_A,
@@ -128,8 +125,6 @@ address_pair! {
     SetShaderLocalMemory { at } = SET_SHADER_LOCAL_MEMORY_A,
         "SET_SHADER_LOCAL_MEMORY_A_ADDRESS_UPPER" [17],
         "SET_SHADER_LOCAL_MEMORY_B_ADDRESS_LOWER" [1];
-    /// Where an inline upload goes.
-    OffsetOut { at } = OFFSET_OUT_UPPER, "OFFSET_OUT_UPPER_VALUE" [17], "OFFSET_OUT_VALUE" [1];
     /// The code that a trap enters.
     SetTrapHandler { at } = SET_TRAP_HANDLER_A,
         "SET_TRAP_HANDLER_A_ADDRESS_UPPER" [17], "SET_TRAP_HANDLER_B_ADDRESS_LOWER" [1];
@@ -214,8 +209,8 @@ impl InvalidateShaderCachesNoWfi {
 word! {
     /// Invalidates the scheduler's caches.
     InvalidateSkedCaches = "INVALIDATE_SKED_CACHES" {
-        /// 0.
-        v: bool = "V" 0:0,
+        /// Those of all contexts (Blackwell; the bit has no name before).
+        force_ignore_veid: bool = "FORCE_IGNORE_VEID" 0:0,
     }
 }
 word_method!(InvalidateSkedCaches, INVALIDATE_SKED_CACHES);
@@ -384,249 +379,3 @@ word! {
     }
 }
 word_method!(SetSmTimeoutInterval, SET_SM_TIMEOUT_INTERVAL);
-
-/// The shape of an inline upload: `lines` lines of `bytes` bytes.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct LineLength {
-    /// Bytes of a line.
-    pub bytes: u32,
-    /// How many lines.
-    pub lines: u32,
-}
-
-impl Method<2> for LineLength {
-    const ADDR: MethodAddr = LINE_LENGTH_IN;
-
-    #[inline]
-    fn data(&self) -> Result<[u32; 2], EncodeError> {
-        let Self { bytes, lines } = *self;
-        Ok([bytes, lines])
-    }
-}
-
-field_enum! {
-    /// How destination memory is laid out.
-    MemoryLayout {
-        /// In blocks.
-        #[default]
-        BlockLinear = 0 "BLOCKLINEAR",
-        /// Line after line.
-        Pitch = 1 "PITCH",
-    }
-}
-
-field_enum! {
-    /// What the end of an upload does.
-    CompletionType {
-        /// Nothing.
-        #[default]
-        FlushDisable = 0 "FLUSH_DISABLE",
-        /// Flushes.
-        FlushOnly = 1 "FLUSH_ONLY",
-        /// Flushes and releases the semaphore of `SET_I2M_SEMAPHORE_A`.
-        ReleaseSemaphore = 2 "RELEASE_SEMAPHORE",
-    }
-}
-
-field_enum! {
-    /// How many words a released semaphore has.
-    StructSize {
-        /// Payload, 0, time in nanoseconds: 16 bytes.
-        #[default]
-        FourWords = 0 "FOUR_WORDS",
-        /// The payload alone.
-        OneWord = 1 "ONE_WORD",
-    }
-}
-
-field_enum! {
-    /// How a release combines with what memory holds.
-    ReductionOp {
-        /// Sum.
-        #[default]
-        Add = 0 "RED_ADD",
-        /// The smaller.
-        Min = 1 "RED_MIN",
-        /// The larger.
-        Max = 2 "RED_MAX",
-        /// Counts up to the payload and wraps to 0.
-        Inc = 3 "RED_INC",
-        /// Counts down and wraps to the payload.
-        Dec = 4 "RED_DEC",
-        /// And.
-        And = 5 "RED_AND",
-        /// Or.
-        Or = 6 "RED_OR",
-        /// Exclusive or.
-        Xor = 7 "RED_XOR",
-    }
-}
-
-field_enum! {
-    /// The numbers that a reduction works on.
-    ReductionFormat {
-        /// Unsigned, 32 bits.
-        #[default]
-        Unsigned32 = 0 "UNSIGNED_32",
-        /// Signed, 32 bits.
-        Signed32 = 1 "SIGNED_32",
-    }
-}
-
-word! {
-    /// Starts an inline upload, whose data follows.
-    LaunchDma = "LAUNCH_DMA" {
-        /// Layout of the destination.
-        dst_memory_layout: MemoryLayout = "DST_MEMORY_LAYOUT" 0:0,
-        /// Whether the semaphore is combined rather than stored.
-        reduction_enable: bool = "REDUCTION_ENABLE" 1:1,
-        /// Of which numbers.
-        reduction_format: ReductionFormat = "REDUCTION_FORMAT" 3:2,
-        /// What its end does.
-        completion_type: CompletionType = "COMPLETION_TYPE" 5:4,
-        /// Whether the system memory barrier is left out.
-        sysmembar_disable: bool = "SYSMEMBAR_DISABLE" 6:6,
-        /// Whether its end raises an interrupt.
-        interrupt: bool = "INTERRUPT_TYPE" 9:8,
-        /// How much the semaphore holds.
-        semaphore_struct_size: StructSize = "SEMAPHORE_STRUCT_SIZE" 12:12,
-        /// How it is combined.
-        reduction_op: ReductionOp = "REDUCTION_OP" 15:13,
-    }
-}
-word_method!(LaunchDma, LAUNCH_DMA);
-
-impl LaunchDma {
-    /// To memory laid out by lines, without a barrier (0x41): as NVIDIA's library uploads descriptors,
-    /// constants and code.
-    #[must_use]
-    pub fn pitch() -> Self {
-        Self {
-            dst_memory_layout: MemoryLayout::Pitch,
-            sysmembar_disable: true,
-            ..Self::default()
-        }
-    }
-}
-
-/// Writes `bytes` bytes of `words` to `at` through the pushbuffer: the four packets that do it.
-///
-/// # Errors
-/// When `words` is not exactly what `bytes` fill (rounded up), has more than 8191 words, or does not fit
-/// the buffer. Nothing is written then.
-pub fn upload(
-    push: &mut PushWriter<'_>,
-    subchannel: Subchannel,
-    at: GpuVa,
-    bytes: u32,
-    words: &[u32],
-) -> Result<(), EncodeError> {
-    if usize::try_from(bytes.div_ceil(4)) != Ok(words.len()) || bytes == 0 {
-        return Err(EncodeError::FieldOverflow {
-            field: "LINE_LENGTH_IN (of as many words as are given)",
-            width: 32,
-            value: u64::from(bytes),
-        });
-    }
-    let begin = push.len();
-    let mut packets = || {
-        push.write(subchannel, &OffsetOut { at })?;
-        push.write(subchannel, &LineLength { bytes, lines: 1 })?;
-        push.write(subchannel, &LaunchDma::pitch())?;
-        push.run(RunOp::NonInc, subchannel, LOAD_INLINE_DATA, words)
-    };
-    let done = packets();
-    if done.is_err() {
-        push.truncate(begin);
-    }
-    done
-}
-
-/// The semaphore that an inline upload releases.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct SetI2mSemaphore {
-    /// Where: below 2^40.
-    pub at: GpuVa,
-    /// What is stored or combined.
-    pub payload: u32,
-}
-
-impl Method<3> for SetI2mSemaphore {
-    const ADDR: MethodAddr = SET_I2M_SEMAPHORE_A;
-
-    #[inline]
-    fn data(&self) -> Result<[u32; 3], EncodeError> {
-        let Self { at, payload } = *self;
-        Ok([
-            upper("SET_I2M_SEMAPHORE_A_OFFSET_UPPER", 8, at)?,
-            lower("SET_I2M_SEMAPHORE_B_OFFSET_LOWER", 4, at)?,
-            payload,
-        ])
-    }
-}
-
-field_enum! {
-    /// What a report does.
-    ReportOperation {
-        /// Stores the payload.
-        #[default]
-        Release = 0 "RELEASE",
-        /// Traps.
-        Trap = 3 "TRAP",
-    }
-}
-
-word! {
-    /// What is done with the semaphore of a report.
-    ReportSemaphoreD = "SET_REPORT_SEMAPHORE_D" {
-        /// What.
-        operation: ReportOperation = "OPERATION" 1:0,
-        /// Whether the flush before it is left out.
-        flush_disable: bool = "FLUSH_DISABLE" 2:2,
-        /// Whether the payload is combined rather than stored.
-        reduction_enable: bool = "REDUCTION_ENABLE" 3:3,
-        /// How.
-        reduction_op: ReductionOp = "REDUCTION_OP" 11:9,
-        /// Of which numbers.
-        reduction_format: ReductionFormat = "REDUCTION_FORMAT" 18:17,
-        /// Whether a trap depends on memory.
-        conditional_trap: bool = "CONDITIONAL_TRAP" 19:19,
-        /// Whether it raises an interrupt.
-        awaken_enable: bool = "AWAKEN_ENABLE" 20:20,
-        /// How much is stored.
-        structure_size: StructSize = "STRUCTURE_SIZE" 28:28,
-    }
-}
-
-/// Stores or combines a 32-bit payload when the work before it is done.
-#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
-#[cfg_attr(feature = "defmt", derive(defmt::Format))]
-pub struct ReportSemaphore {
-    /// Where: below 2^40.
-    pub at: GpuVa,
-    /// What.
-    pub payload: u32,
-    /// How.
-    pub d: ReportSemaphoreD,
-}
-
-impl Method<4> for ReportSemaphore {
-    const ADDR: MethodAddr = SET_REPORT_SEMAPHORE_A;
-
-    #[inline]
-    fn data(&self) -> Result<[u32; 4], EncodeError> {
-        let Self { at, payload, d } = *self;
-        let align = match d.structure_size {
-            StructSize::FourWords => 16,
-            StructSize::OneWord => 4,
-        };
-        Ok([
-            upper("SET_REPORT_SEMAPHORE_A_OFFSET_UPPER", 8, at)?,
-            lower("SET_REPORT_SEMAPHORE_B_OFFSET_LOWER", align, at)?,
-            payload,
-            d.encode()?,
-        ])
-    }
-}

@@ -2,34 +2,36 @@
 
 use crate::error::{DecodeError, EncodeError};
 
+use super::table::ValueName;
+
 /// Where a field of a method's data word is, and what the header calls it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct FieldSpec {
     /// Its name in the header.
     pub name: &'static str,
     /// Its highest bit.
-    pub hi: u32,
+    pub hi: u8,
     /// Its lowest bit.
-    pub lo: u32,
+    pub lo: u8,
 }
 
 impl FieldSpec {
     /// The bits of the word that are the field's.
     #[must_use]
     pub const fn mask(&self) -> u32 {
-        self.max().wrapping_shl(self.lo)
+        self.max().wrapping_shl(self.lo as u32)
     }
 
     /// The largest value that fits.
     #[must_use]
     pub const fn max(&self) -> u32 {
-        u32::MAX.wrapping_shr(31_u32.wrapping_sub(self.hi.wrapping_sub(self.lo)))
+        u32::MAX.wrapping_shr(31_u32.wrapping_sub(self.hi.wrapping_sub(self.lo) as u32))
     }
 
     /// The field's value in `word`.
     #[must_use]
     pub const fn of(&self, word: u32) -> u32 {
-        word.wrapping_shr(self.lo) & self.max()
+        word.wrapping_shr(self.lo as u32) & self.max()
     }
 
     /// The bits of `value` where the field is.
@@ -45,12 +47,15 @@ impl FieldSpec {
                 value: value as u64,
             });
         }
-        Ok(value.wrapping_shl(self.lo))
+        Ok(value.wrapping_shl(self.lo as u32))
     }
 }
 
 /// What a field can hold.
 pub trait FieldValue: Copy {
+    /// The values that have names, with their names in the header.
+    const NAMES: &'static [ValueName] = &[];
+
     /// The value as the field holds it.
     fn into_bits(self) -> u32;
 
@@ -135,12 +140,14 @@ macro_rules! field_enum {
         }
 
         impl $name {
-            /// Every value with its number and its name in the header.
-            pub const ALL: &'static [(Self, u32, &'static str)] =
-                &[$( (Self::$variant, $number, $spelling), )+];
+            /// Every value.
+            pub const ALL: &'static [Self] = &[$( Self::$variant, )+];
         }
 
         impl $crate::push::word::FieldValue for $name {
+            const NAMES: &'static [$crate::push::table::ValueName] =
+                &[$( ($number, $spelling), )+];
+
             #[inline]
             fn into_bits(self) -> u32 {
                 match self { $( Self::$variant => $number, )+ }
@@ -173,10 +180,13 @@ macro_rules! word {
             /// The method's name in the header.
             pub const METHOD: &'static str = $method;
 
-            /// Where its fields are.
-            pub const FIELDS: &'static [$crate::push::FieldSpec] = &[
-                $( $crate::push::FieldSpec {
-                    name: concat!($method, "_", $spelling), hi: $hi, lo: $lo,
+            /// Its fields.
+            pub const FIELDS: &'static [$crate::push::table::Field] = &[
+                $( $crate::push::table::Field {
+                    spec: $crate::push::FieldSpec {
+                        name: concat!($method, "_", $spelling), hi: $hi, lo: $lo,
+                    },
+                    values: <$ty as $crate::push::word::FieldValue>::NAMES,
                 }, )+
             ];
 
@@ -242,13 +252,42 @@ macro_rules! addresses {
     };
 }
 
-pub(super) use {addresses, field_enum, word, word_method};
+/// A method pair that takes an address, upper word first.
+macro_rules! address_pair {
+    ($(
+        $(#[$meta:meta])*
+        $name:ident { $field:ident } = $addr:ident, $upper:literal [$bits:literal], $lower:literal [$align:literal];
+    )+) => { $(
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+        #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+        pub struct $name {
+            /// The address.
+            pub $field: $crate::unit::GpuVa,
+        }
+
+        impl $crate::push::Method<2> for $name {
+            const ADDR: $crate::push::MethodAddr = $addr;
+
+            #[inline]
+            fn data(&self) -> Result<[u32; 2], $crate::EncodeError> {
+                let Self { $field } = *self;
+                Ok([
+                    $crate::push::word::upper($upper, $bits, $field)?,
+                    $crate::push::word::lower($lower, $align, $field)?,
+                ])
+            }
+        }
+    )+ };
+}
+
+pub(super) use {address_pair, addresses, field_enum, word, word_method};
 
 /// The upper word of an address, which has fewer than 32 bits.
 #[inline]
 pub(super) fn upper(
     field: &'static str,
-    bits: u32,
+    bits: u8,
     va: crate::unit::GpuVa,
 ) -> Result<u32, EncodeError> {
     FieldSpec {

@@ -35,7 +35,7 @@ struct Row {
     kernel: String,
     grid: String,
     block: String,
-    registers: u16,
+    registers: u32,
     /// Bytes of shared memory that the kernel asks for.
     shared: u32,
     /// From submission to the signal, in microseconds.
@@ -63,7 +63,7 @@ struct Report<'a> {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let begin = Instant::now();
     let device = args.device.open()?;
-    let module = device.load(cubin(&device)?)?;
+    let module = device.load(built_for(&device, &CUBINS)?)?;
     let first = vector_add(&device, &module)?;
     let first_result = begin.elapsed();
     let rows = [
@@ -84,10 +84,24 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             first_result_ms: milliseconds(first_result),
             kernels: &rows,
         };
-        println!("{}", serde_json::to_string_pretty(&report).unwrap_or_default());
+        println!(
+            "{}",
+            serde_json::to_string_pretty(&report).unwrap_or_default()
+        );
     } else {
-        println!("{} ({}), driver {}, memory mapped by {:?}", info.name, info.sm, info.driver, info.map_mode);
-        let mut shown = table(&["kernel", "grid", "block", "registers", "shared", "time", "result"]);
+        println!(
+            "{} ({}), driver {}, memory mapped by {:?}",
+            info.name, info.sm, info.driver, info.map_mode
+        );
+        let mut shown = table(&[
+            "kernel",
+            "grid",
+            "block",
+            "registers",
+            "shared",
+            "time",
+            "result",
+        ]);
         for row in &rows {
             shown.add_row([
                 row.kernel.clone(),
@@ -105,20 +119,27 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         println!("{shown}");
         println!("first result after {:.1} ms", milliseconds(first_result));
     }
-    if rows.iter().any(|row| row.wrong > 0) { Err(Failure::Failed) } else { Ok(()) }
+    if rows.iter().any(|row| row.wrong > 0) {
+        Err(Failure::Failed)
+    } else {
+        Ok(())
+    }
 }
 
-/// The cubin for the device.
-fn cubin(device: &Device) -> Result<&'static [u8], Failure> {
+/// The newest of `cubins` that the device runs.
+pub fn built_for(
+    device: &Device,
+    cubins: &[(u16, &'static [u8])],
+) -> Result<&'static [u8], Failure> {
     let sm = device.info().sm;
-    CUBINS
+    cubins
         .iter()
         .rev()
         .find(|(built_for, _)| sm.major() == built_for / 10 && sm.0 >= *built_for)
         .map(|(_, cubin)| *cubin)
         .ok_or_else(|| {
             Failure::BadInput(format!(
-                "the demonstration has no cubin for {sm}; remake it as tests/cubins/demo/README.md says"
+                "there is no cubin for {sm} in this program; tests/cubins says how to make one"
             ))
         })
 }
@@ -134,7 +155,14 @@ fn vector_add(device: &Device, module: &Module) -> Result<Row, Failure> {
     // One element more than the buffers hold, so that the bounds check in the kernel matters.
     let (grid, block) = (Dim3::from(N / 256 + 1), Dim3::from(256));
     let stream = device.default_stream()?;
-    let launch = stream.launch(&function).grid(grid).block(block).arg(&on_a).arg(&on_b).arg(&on_c).arg(N);
+    let launch = stream
+        .launch(&function)
+        .grid(grid)
+        .block(block)
+        .arg(&on_a)
+        .arg(&on_b)
+        .arg(&on_c)
+        .arg(N);
     let time = timed(|| launch.submit())?;
     let expected: Vec<f32> = a.iter().zip(&b).map(|(a, b)| a + b).collect();
     Ok(row(&function, grid, block, time, &on_c.read()?, &expected))
@@ -150,7 +178,13 @@ fn reduce_sum(device: &Device, module: &Module) -> Result<Row, Failure> {
     let function = module.function("reduce_sum")?;
     let (grid, block) = (Dim3::from(BLOCKS), Dim3::from(256));
     let stream = device.default_stream()?;
-    let launch = stream.launch(&function).grid(grid).block(block).arg(&on_a).arg(&on_sums).arg(N);
+    let launch = stream
+        .launch(&function)
+        .grid(grid)
+        .block(block)
+        .arg(&on_a)
+        .arg(&on_sums)
+        .arg(N);
     let time = timed(|| launch.submit())?;
     let mut expected = vec![0_u32; BLOCKS as usize];
     for (i, value) in a.iter().enumerate() {
@@ -159,7 +193,14 @@ fn reduce_sum(device: &Device, module: &Module) -> Result<Row, Failure> {
             *sum = sum.wrapping_add(*value);
         }
     }
-    Ok(row(&function, grid, block, time, &on_sums.read()?, &expected))
+    Ok(row(
+        &function,
+        grid,
+        block,
+        time,
+        &on_sums.read()?,
+        &expected,
+    ))
 }
 
 /// c = a * b in tiles.
@@ -173,7 +214,14 @@ fn matrix_multiply(device: &Device, module: &Module) -> Result<Row, Failure> {
     let function = module.function("matrix_multiply")?;
     let (grid, block) = (Dim3::from((N / 16, N / 16)), Dim3::from((16, 16)));
     let stream = device.default_stream()?;
-    let launch = stream.launch(&function).grid(grid).block(block).arg(&on_a).arg(&on_b).arg(&on_c).arg(N);
+    let launch = stream
+        .launch(&function)
+        .grid(grid)
+        .block(block)
+        .arg(&on_a)
+        .arg(&on_b)
+        .arg(&on_c)
+        .arg(N);
     let time = timed(|| launch.submit())?;
     // The kernel's order of fused operations, so that every bit is the same.
     let expected: Vec<f32> = (0..n * n)
@@ -190,17 +238,33 @@ fn matrix_multiply(device: &Device, module: &Module) -> Result<Row, Failure> {
 /// A walk through an array in local memory.
 fn local_walk(device: &Device, module: &Module) -> Result<Row, Failure> {
     const STEPS: u32 = 100;
-    let steps: Vec<u32> = (0..STEPS).map(|i| i.wrapping_mul(0x9e37_79b9) ^ 0x5bd1).collect();
+    let steps: Vec<u32> = (0..STEPS)
+        .map(|i| i.wrapping_mul(0x9e37_79b9) ^ 0x5bd1)
+        .collect();
     let on_steps = device.upload(&steps)?;
     let function = module.function("local_walk")?;
     let (grid, block) = (Dim3::from(13), Dim3::from(96));
     let on_out = device.alloc::<u32>(13 * 96)?;
     let stream = device.default_stream()?;
-    let launch =
-        stream.launch(&function).grid(grid).block(block).arg(&on_steps).arg(&on_out).arg(STEPS);
+    let launch = stream
+        .launch(&function)
+        .grid(grid)
+        .block(block)
+        .arg(&on_steps)
+        .arg(&on_out)
+        .arg(STEPS);
     let time = timed(|| launch.submit())?;
-    let expected: Vec<u32> = (0..13 * 96_u32).map(|thread| walk(&steps, thread)).collect();
-    Ok(row(&function, grid, block, time, &on_out.read()?, &expected))
+    let expected: Vec<u32> = (0..13 * 96_u32)
+        .map(|thread| walk(&steps, thread))
+        .collect();
+    Ok(row(
+        &function,
+        grid,
+        block,
+        time,
+        &on_out.read()?,
+        &expected,
+    ))
 }
 
 /// What one thread of `local_walk` computes.
@@ -214,7 +278,9 @@ fn walk(steps: &[u32], thread: u32) -> u32 {
             at = (*cell >> 5 & 63) as usize;
         }
     }
-    cells.iter().fold(0, |sum: u32, cell| sum.wrapping_mul(31).wrapping_add(*cell))
+    cells
+        .iter()
+        .fold(0, |sum: u32, cell| sum.wrapping_mul(31).wrapping_add(*cell))
 }
 
 /// Submits, waits, and says how long both took.

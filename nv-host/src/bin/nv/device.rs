@@ -46,7 +46,11 @@ impl DeviceArgs {
             Map::Rm => MapMode::Rm,
             Map::Uvm => MapMode::Uvm,
         });
-        let device = Device::open(&Options { backend, map_mode, limit })?;
+        let device = Device::open(&Options {
+            backend,
+            map_mode,
+            limit,
+        })?;
         if let Some(why) = device.fallback() {
             eprintln!("nv: using a simulated GPU, since no real one can be used: {why}");
         }

@@ -12,11 +12,20 @@ const MAX_BYTES: u64 = 4 << 30;
 pub fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let fail = |error: std::io::Error| Failure::BadInput(format!("{}: {error}", path.display()));
     let mut bytes = Vec::new();
-    let reader: &mut dyn Read =
-        if path == Path::new("-") { &mut std::io::stdin() } else { &mut std::fs::File::open(path).map_err(fail)? };
-    reader.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(fail)?;
+    let reader: &mut dyn Read = if path == Path::new("-") {
+        &mut std::io::stdin()
+    } else {
+        &mut std::fs::File::open(path).map_err(fail)?
+    };
+    reader
+        .take(MAX_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(fail)?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(Failure::BadInput(format!("{}: more than {MAX_BYTES} bytes", path.display())));
+        return Err(Failure::BadInput(format!(
+            "{}: more than {MAX_BYTES} bytes",
+            path.display()
+        )));
     }
     Ok(bytes)
 }

@@ -1,5 +1,6 @@
 //! `nv`: run, inspect and diagnose NVIDIA GPUs with no vendor user-space library.
 
+mod bench;
 mod demo;
 mod device;
 mod exit;
@@ -24,6 +25,8 @@ struct Cli {
 enum Command {
     /// Run four kernels on the best GPU there is and check every element of their results.
     Demo(demo::Args),
+    /// Measure latencies and bandwidths.
+    Bench(bench::Args),
     /// Run one kernel of a cubin.
     Run(run::Args),
 }
@@ -31,6 +34,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Demo(args) => demo::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Run(args) => run::run(&args),
     };
     exit::code(outcome)

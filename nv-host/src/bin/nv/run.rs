@@ -13,8 +13,10 @@ use crate::value::{ArgSpec, Type};
 
 /// Run one kernel.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example: nv run demo.sm_90.cubin vector_add --grid 4 --block 256 \
-    --arg f32[1024]=range --arg f32[1024]=fill:0.5 --arg f32[1024]=zero --arg u32:1024 --out 2=sum.bin")]
+#[command(
+    after_help = "Example: nv run demo.sm_90.cubin vector_add --grid 4 --block 256 \
+    --arg f32[1024]=range --arg f32[1024]=fill:0.5 --arg f32[1024]=zero --arg u32:1024 --out 2=sum.bin"
+)]
 pub struct Args {
     #[command(flatten)]
     device: DeviceArgs,
@@ -71,7 +73,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let cubin = crate::input::read(&args.file)?;
     for (number, _) in &args.outputs {
         if !matches!(args.args.get(*number), Some(ArgSpec::Buffer { .. })) {
-            return Err(Failure::BadInput(format!("--out {number}=…: argument {number} is no buffer")));
+            return Err(Failure::BadInput(format!(
+                "--out {number}=…: argument {number} is no buffer"
+            )));
         }
     }
     let device = args.device.open()?;
@@ -84,8 +88,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     let stream = device.default_stream()?;
-    let mut launch =
-        stream.launch(&function).grid(args.grid).block(args.block).shared(args.shared);
+    let mut launch = stream
+        .launch(&function)
+        .grid(args.grid)
+        .block(args.block)
+        .shared(args.shared);
     let mut next = buffers.iter();
     for arg in &args.args {
         launch = match arg {
@@ -107,7 +114,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             std::fs::write(path, &bytes)
                 .map_err(|error| Failure::BadInput(format!("{}: {error}", path.display())))?;
         }
-        let first = bytes.chunks_exact(kind.size()).take(args.print).map(|value| kind.show(value));
+        let first = bytes
+            .chunks_exact(kind.size())
+            .take(args.print)
+            .map(|value| kind.show(value));
         shown.push(Shown {
             arg: *number,
             kind: kind.to_string(),
@@ -125,10 +135,24 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             time_us,
             buffers: shown,
         };
-        println!("{}", serde_json::to_string_pretty(&report).unwrap_or_default());
+        println!(
+            "{}",
+            serde_json::to_string_pretty(&report).unwrap_or_default()
+        );
     } else {
-        println!("{} on {name}: grid {}, block {}, {time_us:.1} us", function.name(), args.grid, args.block);
-        for Shown { arg, kind, count, first } in &shown {
+        println!(
+            "{} on {name}: grid {}, block {}, {time_us:.1} us",
+            function.name(),
+            args.grid,
+            args.block
+        );
+        for Shown {
+            arg,
+            kind,
+            count,
+            first,
+        } in &shown
+        {
             let values: Vec<String> = first.iter().map(ToString::to_string).collect();
             let more = if first.len() < *count { ", …" } else { "" };
             println!("arg {arg}, {kind}[{count}]: {}{more}", values.join(", "));
@@ -140,7 +164,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 /// `X`, `X,Y` or `X,Y,Z`.
 fn shape(text: &str) -> Result<Dim3, String> {
     let parts: Result<Vec<u32>, _> = text.split(',').map(str::parse).collect();
-    match parts.map_err(|error| format!("{text:?}: {error}"))?.as_slice() {
+    match parts
+        .map_err(|error| format!("{text:?}: {error}"))?
+        .as_slice()
+    {
         [x] => Ok(Dim3::new(*x, 1, 1)),
         [x, y] => Ok(Dim3::new(*x, *y, 1)),
         [x, y, z] => Ok(Dim3::new(*x, *y, *z)),
@@ -150,7 +177,11 @@ fn shape(text: &str) -> Result<Dim3, String> {
 
 /// `N=PATH`.
 fn output(text: &str) -> Result<(usize, PathBuf), String> {
-    let (number, path) = text.split_once('=').ok_or_else(|| format!("{text:?} is not N=PATH"))?;
-    let number = number.parse().map_err(|error| format!("{text:?}: {error}"))?;
+    let (number, path) = text
+        .split_once('=')
+        .ok_or_else(|| format!("{text:?} is not N=PATH"))?;
+    let number = number
+        .parse()
+        .map_err(|error| format!("{text:?}: {error}"))?;
     Ok((number, path.into()))
 }

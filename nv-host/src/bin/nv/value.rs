@@ -40,13 +40,21 @@ impl FromStr for Type {
             .iter()
             .find(|(name, _)| *name == text)
             .map(|(_, kind)| *kind)
-            .ok_or_else(|| format!("no type {text:?}; there are {}", TYPES.map(|(name, _)| name).join(", ")))
+            .ok_or_else(|| {
+                format!(
+                    "no type {text:?}; there are {}",
+                    TYPES.map(|(name, _)| name).join(", ")
+                )
+            })
     }
 }
 
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = TYPES.iter().find(|(_, kind)| kind == self).map_or("?", |(name, _)| name);
+        let name = TYPES
+            .iter()
+            .find(|(_, kind)| kind == self)
+            .map_or("?", |(name, _)| name);
         f.write_str(name)
     }
 }
@@ -107,8 +115,12 @@ impl Type {
     /// Random bytes: integers of all values, floats from 0 to below 1.
     fn random(self, bits: u64) -> Vec<u8> {
         match self {
-            Self::F32 => ((bits >> 40) as f32 / (1 << 24) as f32).to_le_bytes().to_vec(),
-            Self::F64 => ((bits >> 11) as f64 / (1_u64 << 53) as f64).to_le_bytes().to_vec(),
+            Self::F32 => ((bits >> 40) as f32 / (1 << 24) as f32)
+                .to_le_bytes()
+                .to_vec(),
+            Self::F64 => ((bits >> 11) as f64 / (1_u64 << 53) as f64)
+                .to_le_bytes()
+                .to_vec(),
             _ => self.wrapped(bits),
         }
     }
@@ -117,13 +129,16 @@ impl Type {
     pub fn show(self, bytes: &[u8]) -> serde_json::Value {
         macro_rules! read {
             ($type:ty) => {
-                bytes.try_into().map(<$type>::from_le_bytes).map_or(serde_json::Value::Null, |value| {
-                    // What JSON has no number for (NaN, infinity) becomes text.
-                    match serde_json::to_value(value) {
-                        Ok(serde_json::Value::Null) | Err(_) => value.to_string().into(),
-                        Ok(number) => number,
-                    }
-                })
+                bytes.try_into().map(<$type>::from_le_bytes).map_or(
+                    serde_json::Value::Null,
+                    |value| {
+                        // What JSON has no number for (NaN, infinity) becomes text.
+                        match serde_json::to_value(value) {
+                            Ok(serde_json::Value::Null) | Err(_) => value.to_string().into(),
+                            Ok(number) => number,
+                        }
+                    },
+                )
             };
         }
         match self {
@@ -174,7 +189,9 @@ impl FromStr for ArgSpec {
         };
         let kind: Type = kind.parse()?;
         let (count, content) = rest.split_once("]=").ok_or_else(usage)?;
-        let count: usize = count.parse().map_err(|error| format!("{text:?}: count {count:?}: {error}"))?;
+        let count: usize = count
+            .parse()
+            .map_err(|error| format!("{text:?}: count {count:?}: {error}"))?;
         let total = count
             .checked_mul(kind.size())
             .filter(|total| (1..=MAX_BYTES).contains(total))
@@ -184,9 +201,12 @@ impl FromStr for ArgSpec {
             None if content == "range" => (0..count as u64).flat_map(|i| kind.wrapped(i)).collect(),
             Some(("fill", value)) => kind.parse(value)?.repeat(count),
             Some(("random", seed)) => {
-                let mut state: u64 =
-                    seed.parse().map_err(|error| format!("{text:?}: seed {seed:?}: {error}"))?;
-                (0..count).flat_map(|_| kind.random(split_mix(&mut state))).collect()
+                let mut state: u64 = seed
+                    .parse()
+                    .map_err(|error| format!("{text:?}: seed {seed:?}: {error}"))?;
+                (0..count)
+                    .flat_map(|_| kind.random(split_mix(&mut state)))
+                    .collect()
             }
             Some(("file", path)) => {
                 let bytes = std::fs::read(path).map_err(|error| format!("{path}: {error}"))?;
@@ -222,11 +242,17 @@ mod tests {
         assert!(matches!("u32:5".parse(), Ok(ArgSpec::Scalar(b)) if b == [5, 0, 0, 0]));
         assert!(matches!("i16:-2".parse(), Ok(ArgSpec::Scalar(b)) if b == [0xfe, 0xff]));
         assert!(matches!("u8:0xff".parse(), Ok(ArgSpec::Scalar(b)) if b == [0xff]));
-        let Ok(ArgSpec::Buffer { kind: Type::F32, bytes }) = "f32[3]=range".parse() else {
+        let Ok(ArgSpec::Buffer {
+            kind: Type::F32,
+            bytes,
+        }) = "f32[3]=range".parse()
+        else {
             panic!("no buffer");
         };
         assert_eq!(bytes, [0.0_f32, 1.0, 2.0].map(f32::to_le_bytes).concat());
-        let Ok(ArgSpec::Buffer { bytes, .. }) = "f64[1000]=random:7".parse() else { panic!() };
+        let Ok(ArgSpec::Buffer { bytes, .. }) = "f64[1000]=random:7".parse() else {
+            panic!()
+        };
         for value in bytes.chunks(8) {
             let value = f64::from_le_bytes(value.try_into().unwrap());
             assert!((0.0..1.0).contains(&value));

@@ -24,7 +24,10 @@ pub(super) struct Node {
 impl Node {
     pub(super) fn open(system: &dyn System, path: &Path) -> Result<Self, Error> {
         match system.open(path) {
-            Ok(fd) => Ok(Self { path: path.to_owned(), fd }),
+            Ok(fd) => Ok(Self {
+                path: path.to_owned(),
+                fd,
+            }),
             Err(errno) => Err(Self::failed(path, "open", errno)),
         }
     }
@@ -40,7 +43,12 @@ impl Node {
 
     fn failed(path: &Path, operation: &'static str, errno: Errno) -> Error {
         let remedy = probe::remedy(path, operation, errno);
-        Error::Node { path: path.to_owned(), operation, errno, remedy }
+        Error::Node {
+            path: path.to_owned(),
+            operation,
+            errno,
+            remedy,
+        }
     }
 }
 
@@ -59,15 +67,27 @@ impl Client {
         let node = Node::open(&*system, Path::new(CONTROL_NODE))?;
         let version = version(&*system, &node)?;
         let abi = Abi::of(version).map_err(|error| Error::Unsupported(error.to_string()))?;
-        let mut request = rm::Nvos21 { h_class: NV01_ROOT_CLIENT.into(), ..Default::default() };
+        let mut request = rm::Nvos21 {
+            h_class: NV01_ROOT_CLIENT.into(),
+            ..Default::default()
+        };
         // SAFETY: the structure is the driver's, of its size, and its pointer is null.
         unsafe { call(&*system, &node, rm::NV_ESC_RM_ALLOC, request.as_mut_bytes()) }?;
         let status = Status(request.status.get());
         if status.is_error() {
             let detail = format!(" (driver {version})");
-            return Err(Error::Rm { call: "allocating NV01_ROOT_CLIENT".into(), status, detail });
+            return Err(Error::Rm {
+                call: "allocating NV01_ROOT_CLIENT".into(),
+                status,
+                detail,
+            });
         }
-        Ok(Self { system, node, abi, handle: request.h_object_new.into() })
+        Ok(Self {
+            system,
+            node,
+            abi,
+            handle: request.h_object_new.into(),
+        })
     }
 
     /// A call to the resource manager through any of its nodes.
@@ -89,10 +109,17 @@ impl Client {
         if !status.is_error() {
             return Ok(());
         }
-        let Abi { version, branch, fit } = self.abi;
+        let Abi {
+            version,
+            branch,
+            fit,
+        } = self.abi;
         let detail = match status {
             Status::INVALID_ARGUMENT | Status::INVALID_PARAM_STRUCT if fit != rm::Fit::Checked => {
-                format!("; driver {version} is taken to be like {}, which may be wrong", branch.major)
+                format!(
+                    "; driver {version} is taken to be like {}, which may be wrong",
+                    branch.major
+                )
             }
             Status::NO_MEMORY => {
                 "; the driver is out of memory: free some or end other processes".into()
@@ -105,7 +132,11 @@ impl Client {
             }
             _ => String::new(),
         };
-        Err(Error::Rm { call: call(), status, detail })
+        Err(Error::Rm {
+            call: call(),
+            status,
+            detail,
+        })
     }
 
     /// Ends an object and all below it.
@@ -118,7 +149,10 @@ impl Client {
         };
         // SAFETY: the structure is the driver's, of its size, without pointers.
         unsafe { self.call(&self.node, rm::NV_ESC_RM_FREE, request.as_mut_bytes()) }?;
-        self.check(|| format!("freeing object {object}"), Status(request.status.get()))
+        self.check(
+            || format!("freeing object {object}"),
+            Status(request.status.get()),
+        )
     }
 }
 
@@ -181,11 +215,24 @@ unsafe fn call(
 
 /// The driver's release: asked of the driver, or where a sandbox refuses that, read from `/proc` and `/sys`.
 fn version(system: &dyn System, control: &Node) -> Result<DriverVersion, Error> {
-    let mut params = rm::ApiVersion { cmd: rm::API_VERSION_QUERY.into(), ..Default::default() };
+    let mut params = rm::ApiVersion {
+        cmd: rm::API_VERSION_QUERY.into(),
+        ..Default::default()
+    };
     // SAFETY: the structure is the driver's, of its size, without pointers.
-    let asked =
-        unsafe { call(system, control, rm::NV_ESC_CHECK_VERSION_STR, params.as_mut_bytes()) };
-    let text = params.version_string.split(|byte| *byte == 0).next().unwrap_or_default();
+    let asked = unsafe {
+        call(
+            system,
+            control,
+            rm::NV_ESC_CHECK_VERSION_STR,
+            params.as_mut_bytes(),
+        )
+    };
+    let text = params
+        .version_string
+        .split(|byte| *byte == 0)
+        .next()
+        .unwrap_or_default();
     let text = String::from_utf8_lossy(text);
     if asked.is_ok()
         && let Ok(version) = DriverVersion::parse(&text)
@@ -193,7 +240,9 @@ fn version(system: &dyn System, control: &Node) -> Result<DriverVersion, Error> 
         return Ok(version);
     }
     let read = |file: &&str| system.read(&Path::new("/").join(file)).ok();
-    let mut files = [probe::PROC_VERSION, probe::SYS_VERSION].iter().filter_map(read);
+    let mut files = [probe::PROC_VERSION, probe::SYS_VERSION]
+        .iter()
+        .filter_map(read);
     let found = files.find_map(|text| probe::Module::parse(&text));
     match (found, asked) {
         (Some(module), _) => Ok(module.version),

@@ -1,5 +1,7 @@
 //! Every way to fail: a made-up kernel that works, but for one thing.
 
+use crate::probe::{Level, Report};
+
 use super::*;
 
 /// Statuses of the calls that a made-up kernel fails, and what it saw.
@@ -242,35 +244,91 @@ fn releases_too_old_are_refused_and_unknown_ones_flagged() {
 }
 
 #[test]
-fn gpus_are_counted_in_bus_order() {
+fn gpus_are_counted_in_bus_order_among_those_visible() {
     let (fake, _) = kernel(Troubles {
         cards: 3,
         ..one_gpu()
     });
-    let open = |choice| KernelDriver::open(Box::new(fake.clone()), choice);
-    let buses: Vec<u8> = (0..3)
-        .map(|index| open(Choice::InBusOrder(index)).unwrap().address().bus)
-        .collect();
-    assert_eq!(buses, [6, 7, 9]);
+    for (bus, uuid) in [(6, "GPU-aa11"), (7, "GPU-bb22"), (9, "GPU-????????")] {
+        let file = format!("/proc/driver/nvidia/gpus/0000:0{bus}:00.0/information");
+        fake.machine()
+            .texts
+            .insert(file.into(), format!("GPU UUID: \t {uuid}\n"));
+    }
+    let visible = |list: &str| VisibleDevices::from_lookup(|_| Some(list.to_owned()));
+    let open = |index, visible: Option<VisibleDevices>| {
+        KernelDriver::open(Box::new(fake.clone()), index, visible.as_ref())
+    };
+    let bus = |index, visible| open(index, visible).unwrap().address().bus;
+    assert_eq!([bus(0, None), bus(1, None), bus(2, None)], [6, 7, 9]);
+    assert_eq!(text(open(3, None)), "there is no GPU 3: 3 can be used");
     assert_eq!(
-        text(open(Choice::InBusOrder(3))),
-        "there is no GPU 3: 3 can be used"
+        [bus(0, visible("2,GPU-bb")), bus(1, visible("2,GPU-bb"))],
+        [9, 7]
     );
-    let at = PciAddress {
-        bus: 7,
-        ..Default::default()
-    };
-    assert_eq!(open(Choice::At(at)).unwrap().address(), at);
-    let at = PciAddress {
-        bus: 8,
-        ..Default::default()
-    };
-    assert!(text(open(Choice::At(at))).contains("does not show the GPU at 0000:08:00.0"));
+    let error = text(open(2, visible("2,GPU-bb")));
+    assert_eq!(
+        error,
+        "there is no GPU 2: 2 can be used (VISIBLE_DEVICES=2,GPU-bb)"
+    );
+    assert!(text(open(0, visible("-1"))).starts_with("there is no GPU 0: 0 can be used"));
+    assert!(text(open(0, visible("1,1"))).contains("named twice"));
     let (fake, _) = kernel(Troubles {
         cards: 0,
         ..one_gpu()
     });
     assert!(text(fake.driver()).contains("shows no GPU"));
+}
+
+#[test]
+fn the_doctor_finds_what_a_sandbox_refuses() {
+    let mut report = Report::new(Path::new("/nowhere"), None, |_| Ok(()));
+    let before = report.checks.len();
+    let (fake, _) = kernel(one_gpu());
+    report.try_calls(Ok(&fake.driver().unwrap()));
+    let found: Vec<_> = report
+        .checks
+        .drain(before..)
+        .map(|check| check.level)
+        .collect();
+    assert_eq!(found, [Level::Good; 3]);
+
+    let flush = <rm::FbFlushGpuCache as rm::Control>::COMMAND;
+    let statuses = HashMap::from([
+        (NV01_MEMORY_VIRTUAL.0, Status::NOT_SUPPORTED),
+        (flush, Status::INSUFFICIENT_PERMISSIONS),
+    ]);
+    let (fake, _) = kernel(Troubles {
+        statuses,
+        ..one_gpu()
+    });
+    report.try_calls(Ok(&fake.driver().unwrap()));
+    let found: Vec<_> = report.checks.drain(before..).collect();
+    assert_eq!(found.len(), 3);
+    assert_eq!(found[0].level, Level::Good);
+    assert_eq!(found[1].level, Level::Limit);
+    assert!(
+        found[1]
+            .finding
+            .contains("NV01_MEMORY_VIRTUAL failed: NV_ERR_NOT_SUPPORTED (0x56)")
+    );
+    assert!(found[1].remedy.contains("UVM"));
+    assert_eq!(found[2].level, Level::Limit);
+
+    // What is refused by the system call itself.
+    let errnos = HashMap::from([(rm::NV_ESC_RM_ALLOC, Errno::EPERM)]);
+    let (fake, troubles) = kernel(one_gpu());
+    let driver = fake.driver().unwrap();
+    troubles.lock().unwrap().errnos = errnos;
+    report.try_calls(Ok(&driver));
+    assert!(
+        report.checks[before]
+            .finding
+            .starts_with("NV_ESC_RM_ALLOC /dev/nvidiactl: EPERM")
+    );
+    assert_eq!(report.checks.len(), before + 1);
+    report.try_calls(Err(&Error::Unsupported("no".into())));
+    assert_eq!(report.level(), Level::Bad);
 }
 
 #[test]

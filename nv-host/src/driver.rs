@@ -20,6 +20,9 @@ use nv_proto::unit::{ClassId, GpuVa, Handle, SubmitToken};
 
 use crate::{Error, Mapping};
 
+#[cfg(feature = "sim")]
+pub mod sim;
+
 /// Which driver answers.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]

@@ -315,7 +315,30 @@ macro_rules! classes {
     ($($name:ident = $id:literal;)+) => { $(
         #[doc = concat!("Class `", stringify!($name), "`.")]
         pub const $name: ClassId = ClassId($id);
+        const _: () = assert!(is_named($id, stringify!($name)), "the facts give the class another number");
     )+ };
+}
+
+/// Whether [`NAMES`] has this number under this name.
+const fn is_named(id: u32, name: &str) -> bool {
+    let mut names: &[(u32, &str)] = &NAMES;
+    while let [(known, spelling), rest @ ..] = names {
+        if *known == id && same(spelling.as_bytes(), name.as_bytes()) {
+            return true;
+        }
+        names = rest;
+    }
+    false
+}
+
+const fn same(mut a: &[u8], mut b: &[u8]) -> bool {
+    while let ([x, a_rest @ ..], [y, b_rest @ ..]) = (a, b) {
+        if *x != *y {
+            return false;
+        }
+        (a, b) = (a_rest, b_rest);
+    }
+    a.is_empty() && b.is_empty()
 }
 
 // Objects of the resource manager that are no engines.

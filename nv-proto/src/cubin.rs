@@ -38,9 +38,9 @@ pub use content::Content;
 pub use error::Error;
 pub use image::{ImagePlan, Layout, PREFETCH_SLACK, Sections};
 pub use kernel::{ConstantBank, Kernel, MAX_BANKS, Param, Params, Stack};
-pub use note::{Note, Notes, Toolkit};
+pub use note::{Note, Notes, Tool, Toolkit};
 pub use nvinfo::{AttributeKind, CompatKind, Record, Records, Value};
-pub use reloc::{MERCURY_BASE, Relocation, RelocationSection, RelocationType};
+pub use reloc::{MERCURY_BASE, Piece, Relocation, RelocationSection, RelocationType};
 pub use section::{
     MemorySpace, Role, Section, SectionIndex, SectionType, Symbol, SymbolIndex, SymbolSection,
     SymbolType,
@@ -272,7 +272,8 @@ impl<'a> Cubin<'a> {
     /// Which variant of that architecture.
     ///
     /// Files with ABI 7 say so in their flags, as do those of CUDA 12.8 and 12.9 with ABI 8; files of CUDA 13 say
-    /// so in `.nv.compat`, which those below `sm_90` have not, there being no variants of those.
+    /// so in `.nv.compat`, which those below `sm_90` have not, there being no variants of those. Only the options
+    /// in `.note.nv.tkinfo` tell the family variant.
     #[must_use]
     pub fn variant(&self) -> Variant {
         let flags = self.header.flags.get();
@@ -288,11 +289,12 @@ impl<'a> Cubin<'a> {
             .flatten()
             .find(|r| r.compat() == CompatKind::CUDA_ACCELERATOR_TARGET);
         match target.and_then(|record| record.value.number()) {
+            Some(0) if self.asked_for_family() => Variant::Family,
             Some(0) => Variant::Base,
             Some(1) => Variant::Architecture,
-            Some(2) => Variant::Family,
             Some(_) => Variant::Unknown,
             None if flags & 0x8 != 0 => Variant::Architecture,
+            None if self.asked_for_family() => Variant::Family,
             None if self.sm() < FIRST_WITH_VARIANTS
                 || self.toolkit().is_some_and(|t| t.major < 13) =>
             {
@@ -300,6 +302,15 @@ impl<'a> Cubin<'a> {
             }
             None => Variant::Unknown,
         }
+    }
+
+    fn asked_for_family(&self) -> bool {
+        let family = |note: Note<'a>| {
+            note.tool()
+                .and_then(|tool| tool.architecture())
+                .is_some_and(|a| a.ends_with('f'))
+        };
+        self.notes().flatten().any(family)
     }
 
     /// The toolkit that made it, where the file says.
@@ -312,7 +323,7 @@ impl<'a> Cubin<'a> {
         let notes = || self.notes().flatten();
         notes()
             .find_map(|n| n.toolkit_of_cuinfo())
-            .or_else(|| notes().find_map(|n| n.toolkit_of_tkinfo()))
+            .or_else(|| notes().find_map(|n| n.tool()?.toolkit()))
     }
 
     /// `EI_OSABI`: 0x33, or 0x41 from CUDA 13 on and for `sm_100` and later.

@@ -560,29 +560,9 @@ impl Shaped {
         qmd.set_block(shape.block)?;
         let words = qmd.words_mut();
         roles.shared.set(words, total)?;
-        let most = limits.shared_memory();
-        let wanted = match shape.carveout {
-            Some(kib) => u32::from(kib).saturating_mul(1024).max(total).min(most),
-            None => {
-                let rest =
-                    limits.occupancy_without_shared(threads, kernel.registers, kernel.barriers);
-                // As many as fit with the largest configuration, which holds at least the one that was
-                // checked to fit.
-                let fit = most
-                    .checked_div(total)
-                    .map_or(rest.blocks, |fit| fit.min(rest.blocks));
-                fit.max(1).saturating_mul(total)
-            }
-        };
-        let step = limits.shared_step(wanted);
-        roles.config_min.set(words, config(step))?;
-        roles.config_target.set(words, config(step))?;
-        let highest = limits.shared_steps.last().copied().unwrap_or(0);
-        let highest = if shape.carveout.is_some() {
-            step
-        } else {
-            highest
-        };
+        let (least, target, highest) = self.shared_steps(threads, total);
+        roles.config_min.set(words, config(least))?;
+        roles.config_target.set(words, config(target))?;
         roles.config_max.set(words, config(highest))?;
         if let Some(slots) = &roles.cluster {
             let kind = match (values.cluster, shape.cooperative) {
@@ -622,6 +602,40 @@ impl Shaped {
             }
         }
         Ok(())
+    }
+
+    /// The least, the best and the largest configuration of shared memory for blocks of `total` bytes, in KiB.
+    ///
+    /// As seen in the vendor library's launches: the least is the smallest in which as many blocks fit as in
+    /// the largest; a carve-out that was asked for is the best and the largest.
+    fn shared_steps(&self, threads: u32, total: u32) -> (u16, u16, u16) {
+        let Self {
+            kernel,
+            device,
+            shape,
+            ..
+        } = self;
+        let limits = &device.limits;
+        let most = limits.shared_memory();
+        let rest = limits
+            .occupancy_without_shared(threads, kernel.registers, kernel.barriers)
+            .blocks;
+        let blocks = most
+            .checked_div(total)
+            .map_or(rest, |fit| fit.min(rest))
+            .max(1);
+        let least = limits.shared_step(blocks.saturating_mul(total));
+        match shape.carveout {
+            None => (
+                least,
+                least,
+                limits.shared_steps.last().copied().unwrap_or(least),
+            ),
+            Some(kib) => {
+                let best = limits.shared_step(u32::from(kib).saturating_mul(1024).max(total));
+                (least.min(best), best, best)
+            }
+        }
     }
 
     /// The bytes of the bank in a buffer for it.

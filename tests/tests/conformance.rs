@@ -7,20 +7,21 @@ use nv_tests::conformance as suite;
 /// The suite as tests of a module of its own.
 macro_rules! suite {
     ($name:ident, $options:expr $(, #[$ignore:meta])?) => {
-        suite!($name, $options $(, #[$ignore])?:
+        suite!(@cases $name, $options, [$($ignore)?],
             info, memory, copies, large_copy, vadd, reduction, local_memory, generic_pointers, bad_launches,
             bad_files, flow_control, streams, threads, early_drop, time_limit, faults, open_and_close);
     };
-    ($name:ident, $options:expr $(, #[$ignore:meta])?: $($case:ident),+) => {
+    (@cases $name:ident, $options:expr, $ignore:tt, $($case:ident),+) => {
         mod $name {
             use super::*;
-            $(
-                #[test]
-                $(#[$ignore])?
-                fn $case() {
-                    suite::$case(&$options);
-                }
-            )+
+            $( suite!(@case $case, $options, $ignore); )+
+        }
+    };
+    (@case $case:ident, $options:expr, [$($ignore:meta)?]) => {
+        #[test]
+        $(#[$ignore])?
+        fn $case() {
+            suite::$case(&$options);
         }
     };
 }

@@ -63,7 +63,7 @@ fn tables_are_the_facts() {
             );
             excluded += class["methods"].as_object().unwrap().len() - methods(class).count();
             for (name, expected) in methods(class) {
-                let found = table::method(class_id, addr(expected)).unwrap();
+                let found = table::defined(class_id, addr(expected)).unwrap();
                 assert_eq!(
                     (found.class, found.info.name),
                     (class_id, name.as_str()),
@@ -146,7 +146,15 @@ fn host_methods_fall_back() {
     assert_eq!(found.info.name, "NON_STALL_INTERRUPT");
     assert_eq!(found.class, class::AMPERE_CHANNEL_GPFIFO_B);
     let found = table::method(class::BLACKWELL_CHANNEL_GPFIFO_B, host::MEM_OP_D).unwrap();
-    assert_eq!(found.class, class::BLACKWELL_CHANNEL_GPFIFO_A);
+    assert_eq!(found.class, class::HOPPER_CHANNEL_GPFIFO_A);
+    // Hopper's header keeps 5 of the 7 fields of SEM_EXECUTE, but its SEM_ADDR_HI is wider.
+    let found = table::method(class::HOPPER_CHANNEL_GPFIFO_A, host::SEM_EXECUTE).unwrap();
+    assert_eq!(found.class, class::AMPERE_CHANNEL_GPFIFO_B);
+    assert!(found.info.field("REDUCTION").is_some());
+    let found = table::method(class::HOPPER_CHANNEL_GPFIFO_A, host::SEM_ADDR_HI).unwrap();
+    assert_eq!(found.class, class::HOPPER_CHANNEL_GPFIFO_A);
+    let hopper = table::defined(class::HOPPER_CHANNEL_GPFIFO_A, host::SEM_EXECUTE).unwrap();
+    assert_eq!(hopper.class, class::HOPPER_CHANNEL_GPFIFO_A);
     // The other kinds are complete: what is missing is missing.
     assert_eq!(
         table::method(class::HOPPER_DMA_COPY_A, MethodAddr::new(0x104).unwrap()),

@@ -309,18 +309,20 @@ impl<'a> ImagePlan<'a, '_> {
                     relocation.symbol.0.into(),
                 ))?;
                 let (range, field) = site.field(patch, original)?;
-                let address = self.address(&site, patch, &symbol, base, &mut resolve)?;
+                let (address, bank) = self.address(&site, patch, &symbol, base, &mut resolve)?;
                 let addend = relocation
                     .addend
                     .map_or(patch.value_in(field), i64::cast_unsigned);
                 let value = address.wrapping_add(addend);
-                let field = patch.put(field, value).ok_or(Error::RelocationOverflow {
-                    kind: relocation.kind,
-                    section: target.name(),
-                    offset: relocation.offset,
-                    symbol: symbol.name(),
-                    value,
-                })?;
+                let field = patch
+                    .put(field, value, bank)
+                    .ok_or(Error::RelocationOverflow {
+                        kind: relocation.kind,
+                        section: target.name(),
+                        offset: relocation.offset,
+                        symbol: symbol.name(),
+                        value,
+                    })?;
                 if let Some(bytes) = section.get_mut(range) {
                     for (byte, new) in bytes.iter_mut().zip(field.to_le_bytes()) {
                         *byte = new;
@@ -331,6 +333,7 @@ impl<'a> ImagePlan<'a, '_> {
         Ok(())
     }
 
+    /// What a relocation's symbol stands for: an address, or an offset in a constant bank with the bank's number.
     fn address(
         &self,
         site: &Site<'_, 'a>,
@@ -338,29 +341,33 @@ impl<'a> ImagePlan<'a, '_> {
         symbol: &Symbol<'a>,
         base: GpuVa,
         resolve: &mut impl FnMut(&Symbol<'a>) -> Option<GpuVa>,
-    ) -> Result<u64, Error<'a>> {
+    ) -> Result<(u64, u8), Error<'a>> {
         let Site { target, relocation } = site;
         let (kind, section, offset) = (relocation.kind, target.name(), relocation.offset);
+        let no_address = Error::NoAddress {
+            kind,
+            section,
+            offset,
+            symbol: symbol.name(),
+        };
         match symbol.section() {
             SymbolSection::In(index) => {
                 let home = self.cubin.section(index).map(|home| home.role());
-                if patch.bank_offset && matches!(home, Some(Role::Constant(..))) {
-                    return Ok(symbol.value());
+                match home {
+                    Some(Role::Constant(bank, _)) if patch.offset_in_bank => {
+                        return Ok((symbol.value(), bank));
+                    }
+                    _ if patch.bank.is_some() => return Err(no_address),
+                    _ => {}
                 }
                 let place = self
                     .symbol(symbol)
                     .and_then(|place| base.checked_add(place));
-                let place = place.ok_or(Error::NoAddress {
-                    kind,
-                    section,
-                    offset,
-                    symbol: symbol.name(),
-                })?;
-                Ok(place.0)
+                Ok((place.ok_or(no_address)?.0, 0))
             }
-            SymbolSection::Reserved(_) => Ok(symbol.value()),
+            SymbolSection::Reserved(_) => Ok((symbol.value(), 0)),
             SymbolSection::Undefined => match resolve(symbol) {
-                Some(address) => Ok(address.0),
+                Some(address) => Ok((address.0, 0)),
                 None => Err(Error::Undefined {
                     symbol: symbol.name(),
                     index: symbol.index(),

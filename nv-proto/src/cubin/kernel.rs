@@ -23,7 +23,8 @@ pub struct ConstantBank {
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Stack {
-    /// What a launch must provide at least; `None` where recursion or unknown callees leave it open.
+    /// What a launch must provide at least; `None` where recursion or unknown callees leave it open, and in files that
+    /// a linker has not seen.
     #[doc(alias = "EIATTR_MIN_STACK_SIZE")]
     pub min: Option<u32>,
     /// The kernel's own frame, without its callees'.

@@ -1,4 +1,6 @@
 //! Notes: what a toolkit says of itself.
+//!
+//! `.note.nv.tkinfo` is in files of CUDA 12.8 and later, `.note.nv.cuinfo` in those of CUDA 13.
 
 use core::fmt;
 
@@ -47,7 +49,7 @@ pub struct Note<'a> {
     pub text: &'a [u8],
 }
 
-impl Note<'_> {
+impl<'a> Note<'a> {
     /// The toolkit that `.note.nv.cuinfo` names: half-words note version, architecture, ten times the toolkit.
     #[must_use]
     pub fn toolkit_of_cuinfo(&self) -> Option<Toolkit> {
@@ -59,32 +61,64 @@ impl Note<'_> {
         }
     }
 
-    /// The toolkit that `.note.nv.tkinfo` names, in words: "release 12.8".
+    /// Which program `.note.nv.tkinfo` says made the code, or a part of it.
+    ///
+    /// Words version, 0, and the offsets of four strings in the text that follows.
     #[must_use]
-    pub fn toolkit_of_tkinfo(&self) -> Option<Toolkit> {
-        const MARK: &[u8] = b"release ";
+    pub fn tool(&self) -> Option<Tool<'a>> {
         if self.section != ".note.nv.tkinfo" {
             return None;
         }
-        let at = self
-            .text
-            .windows(MARK.len())
-            .position(|window| window == MARK)?;
-        let rest = self.text.get(at.checked_add(MARK.len())?..)?;
-        let (major, rest) = decimal(rest)?;
-        let (minor, _) = decimal(rest.strip_prefix(b".")?)?;
-        Some(Toolkit { major, minor })
+        let (words, strings) = self.text.split_first_chunk::<24>()?;
+        let (words, _) = words.as_chunks::<4>();
+        let string = |at: usize| {
+            let offset = usize::try_from(u32::from_le_bytes(*words.get(at)?)).ok()?;
+            let text = core::ffi::CStr::from_bytes_until_nul(strings.get(offset..)?).ok()?;
+            text.to_str().ok()
+        };
+        Some(Tool {
+            name: string(2)?,
+            version: string(3)?,
+            build: string(4)?,
+            options: string(5)?,
+        })
     }
 }
 
-fn decimal(text: &[u8]) -> Option<(u16, &[u8])> {
-    let digits = text
-        .iter()
-        .take(5)
-        .take_while(|b| b.is_ascii_digit())
-        .count();
-    let (digits, rest) = text.split_at_checked(digits)?;
-    Some((core::str::from_utf8(digits).ok()?.parse().ok()?, rest))
+/// A program that made code.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Tool<'a> {
+    /// Its name, such as `ptxas`.
+    pub name: &'a str,
+    /// Its version in words: "Cuda compilation tools, release 13.0, V13.0.88".
+    pub version: &'a str,
+    /// Its build.
+    pub build: &'a str,
+    /// The options that it was given.
+    pub options: &'a str,
+}
+
+impl<'a> Tool<'a> {
+    /// The toolkit that its version names.
+    #[must_use]
+    pub fn toolkit(&self) -> Option<Toolkit> {
+        let (_, rest) = self.version.split_once("release ")?;
+        let (version, _) = rest.split_once(',').unwrap_or((rest, ""));
+        let (major, minor) = version.split_once('.')?;
+        Some(Toolkit {
+            major: major.parse().ok()?,
+            minor: minor.parse().ok()?,
+        })
+    }
+
+    /// The architecture that it was asked for, such as `sm_100f`.
+    #[must_use]
+    pub fn architecture(&self) -> Option<&'a str> {
+        let mut options = self.options.split_ascii_whitespace();
+        options.find(|option| *option == "-arch")?;
+        options.next()
+    }
 }
 
 /// The notes of a section.

@@ -1,8 +1,10 @@
 //! Relocations: where an address that the linker could not know goes, and into which bits.
 //!
 //! A type's name tells its field: `R_CUDA_ABS32_LO_32` puts the low 32 bits of the address at bit 32 of a 16-byte
-//! instruction, `R_CUDA_ABS55_16_34` puts bits 2 to 56 in two pieces at bits 16 and 34. The pieces of call targets
-//! were checked with NVIDIA's disassembler, which prints the address that was put in.
+//! instruction, `R_CUDA_ABS55_16_34` puts bits 2 to 9 at bit 16 and bits 10 to 56 at bit 34. Files for chips before
+//! Hopper carry a table of the newest types' fields for older drivers (`.nv.rel.action`), with which the table here
+//! is compared in tests; call targets were also checked with NVIDIA's disassembler, which prints the address that
+//! was put in.
 
 use core::fmt;
 
@@ -34,32 +36,51 @@ impl RelocationType {
             .copied()
     }
 
+    /// Which bits of the value go where: two pieces at most; none for a type that is not applied.
+    #[must_use]
+    pub const fn pieces(self) -> [Option<Piece>; 2] {
+        match self.action() {
+            Some(Action::Patch(Patch {
+                first,
+                second,
+                bank,
+                ..
+            })) => match (second, bank) {
+                (Some(_), _) => [Some(first), second],
+                (None, bank) => [Some(first), bank],
+            },
+            _ => [None, None],
+        }
+    }
+
     /// What a loader does with it; `None` where the type is unknown.
     pub(super) const fn action(self) -> Option<Action> {
         use Action::{Nothing, Patch as Do, Refuse};
         Some(match self.0 {
             // Nothing to do; and the linker's order to clear what belongs to functions that it dropped.
             0 | 72 | 73 => Nothing,
-            1 | 3 => Do(Patch::data(4, 0)),
-            2 | 4 => Do(Patch::data(8, 0)),
+            1 | 3 | 103 => Do(Patch::data(4, 0)),
+            2 | 4 | 102 => Do(Patch::data(8, 0)),
             70 => Do(Patch::data(4, 0).cut()),
             71 => Do(Patch::data(4, 32).cut()),
-            // R_CUDA_8_0 to 8_56 and G8_0 to G8_56: one byte of an address that is not aligned.
+            // R_CUDA_8_0 to 8_56 and their like: one byte of an address that is not aligned.
             kind @ 76..=83 => Do(Patch::data(1, Self::byte(kind, 76)).cut()),
             kind @ 84..=91 => Do(Patch::data(1, Self::byte(kind, 84)).cut()),
-            55 => Do(Patch::instruction([Piece::new(0, 32, 32), Piece::NONE])),
-            56 => Do(Patch::instruction([Piece::new(0, 32, 32), Piece::NONE]).cut()),
-            57 => Do(Patch::instruction([Piece::new(32, 32, 32), Piece::NONE]).cut()),
-            58 => Do(Patch::instruction([Piece::new(2, 47, 34), Piece::NONE])),
-            59 => Do(Patch::instruction([Piece::new(0, 16, 32), Piece::NONE]).bank_offset()),
-            60 => Do(Patch::instruction([Piece::new(0, 24, 32), Piece::NONE]).bank_offset()),
-            74 => Do(Patch::instruction([Piece::new(0, 24, 40), Piece::NONE]).bank_offset()),
-            75 => Do(Patch::instruction([
-                Piece::new(2, 8, 16),
-                Piece::new(10, 47, 34),
-            ])),
-            100 => Do(Patch::instruction([Piece::new(0, 20, 44), Piece::NONE]).bank_offset()),
-            6..=9 | 19..=23 | 26 | 29..=30 | 37 | 51 | 52 | 65 | 101 => Refuse(
+            kind @ 104..=111 => Do(Patch::data(1, Self::byte(kind, 104)).cut()),
+            55 => Do(Patch::instruction(Piece::new(0, 32, 32))),
+            56 | 112 => Do(Patch::instruction(Piece::new(0, 32, 32)).cut()),
+            57 | 113 => Do(Patch::instruction(Piece::new(32, 32, 32)).cut()),
+            58 => Do(Patch::instruction(Piece::new(2, 47, 34))),
+            59 => Do(Patch::instruction(Piece::new(0, 16, 32)).offset_in_bank()),
+            60 => Do(Patch::instruction(Piece::new(0, 24, 32)).offset_in_bank()),
+            74 => Do(Patch::instruction(Piece::new(0, 24, 40)).offset_in_bank()),
+            75 => Do(Patch::instruction(Piece::new(2, 8, 16)).and(Piece::new(10, 47, 34))),
+            100 => Do(Patch::instruction(Piece::new(0, 20, 44)).offset_in_bank()),
+            114 => Do(Patch::instruction(Piece::new(2, 8, 16)).and(Piece::new(10, 48, 34))),
+            64 => Do(Patch::instruction(Piece::new(2, 14, 40)).and_bank(Piece::new(0, 5, 54))),
+            66 => Do(Patch::instruction(Piece::new(0, 16, 38)).and_bank(Piece::new(0, 5, 54))),
+            115 => Do(Patch::instruction(Piece::new(0, 17, 37)).and_bank(Piece::new(0, 5, 54))),
+            6..=9 | 19..=23 | 26 | 29 | 30 | 37 | 51 | 52 | 65 | 101 => Refuse(
                 "texture and surface references were dropped in CUDA 12: pass texture and surface objects instead",
             ),
             5 | 10..=18 | 24 | 25 | 27 | 28 | 31..=33 | 36 | 38..=50 | 53 | 54 => {
@@ -68,12 +89,6 @@ impl RelocationType {
             34 | 35 | 61..=63 | 92..=99 => Refuse(
                 "function descriptors belong to launches from the device, which need the vendor's runtime",
             ),
-            102..=114 => Refuse(
-                "unified function tables are laid out by a linker: link the file with nvlink first",
-            ),
-            64 | 66 | 115 => {
-                Refuse("constant banks are laid out by a linker: link the file with nvlink first")
-            }
             67..=69 => Refuse("it patches whole instructions, which only a linker does"),
             kind if kind >= MERCURY_BASE && kind < MERCURY_BASE + 64 => {
                 Refuse("it belongs to the Mercury copy of the code, which is not what runs")
@@ -115,31 +130,37 @@ pub(super) enum Action {
 
 /// `width` bits of a value, from bit `from` of it, that go to bit `at` of a field.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct Piece {
-    from: u8,
-    width: u8,
-    at: u8,
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Piece {
+    /// The lowest bit of the value that is taken.
+    pub from: u8,
+    /// How many bits.
+    pub width: u8,
+    /// Where the lowest of them goes.
+    pub at: u8,
 }
 
 impl Piece {
-    const NONE: Self = Self::new(0, 0, 0);
-
     const fn new(from: u8, width: u8, at: u8) -> Self {
         Self { from, width, at }
     }
 
-    /// Its bits where they lie in the field.
-    const fn mask(self) -> u128 {
-        low_bits(self.width).unbounded_shl(self.at as u32)
+    /// `field` with the value's bits in it.
+    const fn put(self, field: u128, value: u128) -> u128 {
+        let mask = low_bits(self.width).unbounded_shl(self.at as u32);
+        let bits = value.unbounded_shr(self.from as u32) & low_bits(self.width);
+        field & !mask | bits.unbounded_shl(self.at as u32)
+    }
+
+    /// The value's bits that are in `field`.
+    const fn take(self, field: u128) -> u128 {
+        (field.unbounded_shr(self.at as u32) & low_bits(self.width)).unbounded_shl(self.from as u32)
     }
 }
 
 /// The lowest `width` bits.
 const fn low_bits(width: u8) -> u128 {
-    match 1u128.unbounded_shl(width as u32).checked_sub(1) {
-        Some(mask) => mask,
-        None => 0,
-    }
+    1u128.unbounded_shl(width as u32).wrapping_sub(1)
 }
 
 /// How a value gets into bytes.
@@ -147,31 +168,49 @@ const fn low_bits(width: u8) -> u128 {
 pub(super) struct Patch {
     /// How many bytes hold the field: 16 for an instruction.
     pub(super) bytes: u8,
-    pieces: [Piece; 2],
+    first: Piece,
+    second: Option<Piece>,
+    /// Where the number of a constant bank goes.
+    pub(super) bank: Option<Piece>,
     /// Whether it takes a part of a value on purpose, so that other bits of it may be set.
     takes_part: bool,
     /// Whether, for a symbol in a constant bank, it takes the offset in the bank in place of an address.
-    pub(super) bank_offset: bool,
+    pub(super) offset_in_bank: bool,
 }
 
 impl Patch {
-    /// Whole bytes that are the value's bits from `from` on.
-    const fn data(bytes: u8, from: u8) -> Self {
-        let width = bytes.saturating_mul(8);
+    const fn new(bytes: u8, first: Piece) -> Self {
         Self {
             bytes,
-            pieces: [Piece::new(from, width, 0), Piece::NONE],
+            first,
+            second: None,
+            bank: None,
             takes_part: false,
-            bank_offset: false,
+            offset_in_bank: false,
         }
     }
 
-    const fn instruction(pieces: [Piece; 2]) -> Self {
+    /// Whole bytes that are the value's bits from `from` on.
+    const fn data(bytes: u8, from: u8) -> Self {
+        Self::new(bytes, Piece::new(from, bytes.saturating_mul(8), 0))
+    }
+
+    const fn instruction(first: Piece) -> Self {
+        Self::new(16, first)
+    }
+
+    const fn and(self, second: Piece) -> Self {
         Self {
-            bytes: 16,
-            pieces,
-            takes_part: false,
-            bank_offset: false,
+            second: Some(second),
+            ..self
+        }
+    }
+
+    const fn and_bank(self, bank: Piece) -> Self {
+        Self {
+            bank: Some(bank),
+            offset_in_bank: true,
+            ..self
         }
     }
 
@@ -182,35 +221,34 @@ impl Patch {
         }
     }
 
-    const fn bank_offset(self) -> Self {
+    const fn offset_in_bank(self) -> Self {
         Self {
-            bank_offset: true,
+            offset_in_bank: true,
             ..self
         }
     }
 
     /// The value that the field holds now: the addend of a `SHT_REL` relocation.
     pub(super) fn value_in(self, field: u128) -> u64 {
-        let value = self.pieces.iter().fold(0u128, |value, piece| {
-            let bits = field.unbounded_shr(piece.at.into()) & low_bits(piece.width);
-            value | bits.unbounded_shl(piece.from.into())
-        });
-        u64::try_from(value & u128::from(u64::MAX)).unwrap_or(0)
+        let value = self.first.take(field) | self.second.map_or(0, |second| second.take(field));
+        // No piece reaches above bit 63.
+        u64::try_from(value).unwrap_or(0)
     }
 
-    /// `field` with the value in it and its other bits as they were; `None` where the value does not fit.
-    pub(super) fn put(self, field: u128, value: u64) -> Option<u128> {
-        let value = u128::from(value);
-        let taken = self.pieces.iter().fold(0, |taken, piece| {
-            taken | low_bits(piece.width).unbounded_shl(piece.from.into())
-        });
-        if !self.takes_part && value & !taken != 0 {
+    /// `field` with the value, and the number of a constant bank where it has a place, in it, and its other bits as
+    /// they were; `None` where they do not fit.
+    pub(super) fn put(self, field: u128, value: u64, bank: u8) -> Option<u128> {
+        let (value, bank) = (u128::from(value), u128::from(bank));
+        let all = |piece: Piece| low_bits(piece.width).unbounded_shl(piece.from.into());
+        let taken = all(self.first) | self.second.map_or(0, all);
+        if !self.takes_part && value & !taken != 0
+            || self.bank.is_some_and(|piece| bank & !all(piece) != 0)
+        {
             return None;
         }
-        Some(self.pieces.iter().fold(field, |field, piece| {
-            let bits = value.unbounded_shr(piece.from.into()) & low_bits(piece.width);
-            field & !piece.mask() | bits.unbounded_shl(piece.at.into())
-        }))
+        let field = self.first.put(field, value);
+        let field = self.second.map_or(field, |second| second.put(field, value));
+        Some(self.bank.map_or(field, |piece| piece.put(field, bank)))
     }
 }
 

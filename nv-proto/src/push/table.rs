@@ -125,7 +125,7 @@ impl MethodInfo {
 /// A method that an address was found to be.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct NamedMethod {
-    /// The class whose header says so: for the host classes that publish subsets it can be an older one.
+    /// The class whose header says so, which [`method`] can take from before the one asked for.
     pub class: ClassId,
     /// What the header says.
     pub info: &'static MethodInfo,
@@ -197,18 +197,39 @@ impl Kind {
 /// The three kinds of class whose methods are known.
 pub static KINDS: [&Kind; 3] = [&host::KIND, &compute::KIND, &copy::KIND];
 
-/// The method of `class` at `addr`.
+/// The method of `class` at `addr`, as the header of the class itself defines it.
+#[must_use]
+pub fn defined(class: ClassId, addr: MethodAddr) -> Option<NamedMethod> {
+    let (kind, place) = Kind::of(class)?;
+    kind.find(place, addr)
+}
+
+/// The method of `class` at `addr`, as it is best named.
 ///
-/// The published headers of the Hopper and Blackwell host classes hold only a part of what the classes
-/// share with their predecessors; a host method missing there is taken from the newest that has it.
+/// The published headers of the Hopper and Blackwell host classes hold only a part of what those classes
+/// share with their predecessors: a host method that is missing there, or has fewer fields than it had, is
+/// that of the newest header which has more of it. All else is as [`defined`].
 #[must_use]
 pub fn method(class: ClassId, addr: MethodAddr) -> Option<NamedMethod> {
     let (kind, place) = Kind::of(class)?;
-    kind.find(place, addr).or_else(|| {
-        core::ptr::eq(kind, &raw const host::KIND)
-            .then(|| (0..place).rev().find_map(|older| kind.find(older, addr)))
-            .flatten()
-    })
+    let own = kind.find(place, addr);
+    if !core::ptr::eq(kind, &raw const host::KIND) {
+        return own;
+    }
+    let fields = |found: &NamedMethod| found.info.fields.len();
+    (0..place)
+        .rev()
+        .filter_map(|older| kind.find(older, addr))
+        .fold(own, |best, older| {
+            if best
+                .as_ref()
+                .is_none_or(|best| fields(best) < fields(&older))
+            {
+                Some(older)
+            } else {
+                best
+            }
+        })
 }
 
 /// All methods that the header of `class` defines, by address: none for a class that is not known.

@@ -6,7 +6,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 pub fn table(headings: &[&str]) -> Table {
     let mut table = Table::new();
     table
-        .load_preset(presets::UTF8_HORIZONTAL_ONLY)
+        .load_style(presets::UTF8_HORIZONTAL_ONLY)
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_header(headings);
     table

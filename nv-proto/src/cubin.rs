@@ -47,6 +47,7 @@ pub use section::{
 };
 
 use elf::{Header, SectionRaw, SymbolRaw};
+use section::Tag;
 
 /// A cubin, over the bytes of its file.
 #[derive(Clone, Copy)]
@@ -304,13 +305,23 @@ impl<'a> Cubin<'a> {
         }
     }
 
+    /// The notes of the sections of this name.
+    fn notes_in(&self, name: &'static str) -> impl Iterator<Item = Note<'a>> + use<'a> {
+        let sections = self
+            .sections()
+            .filter(move |section| section.is_named(name));
+        sections
+            .flat_map(move |section| Notes::new(name, section.data()))
+            .flatten()
+    }
+
     fn asked_for_family(&self) -> bool {
-        let family = |note: Note<'a>| {
-            note.tool()
-                .and_then(|tool| tool.architecture())
-                .is_some_and(|a| a.ends_with('f'))
-        };
-        self.notes().flatten().any(family)
+        let tools = self
+            .notes_in(".note.nv.tkinfo")
+            .filter_map(|note| note.tool());
+        tools
+            .filter_map(|tool| tool.architecture())
+            .any(|name| name.ends_with('f'))
     }
 
     /// The toolkit that made it, where the file says.
@@ -320,10 +331,13 @@ impl<'a> Cubin<'a> {
             let version = u16::try_from(self.header.version.get()).ok()?;
             return Toolkit::from_tenths(version);
         }
-        let notes = || self.notes().flatten();
-        notes()
-            .find_map(|n| n.toolkit_of_cuinfo())
-            .or_else(|| notes().find_map(|n| n.tool()?.toolkit()))
+        let of_info = self
+            .notes_in(".note.nv.cuinfo")
+            .find_map(|note| note.toolkit_of_cuinfo());
+        of_info.or_else(|| {
+            self.notes_in(".note.nv.tkinfo")
+                .find_map(|note| note.tool()?.toolkit())
+        })
     }
 
     /// `EI_OSABI`: 0x33, or 0x41 from CUDA 13 on and for `sm_100` and later.
@@ -384,7 +398,7 @@ impl<'a> Cubin<'a> {
     /// The first section of this name.
     #[must_use]
     pub fn section_by_name(&self, name: &str) -> Option<Section<'a>> {
-        self.sections().find(|section| section.name() == name)
+        self.sections().find(|section| section.is_named(name))
     }
 
     /// The section that is the symbol table; 0 where there is none.
@@ -433,15 +447,13 @@ impl<'a> Cubin<'a> {
     #[must_use]
     pub fn symbol_by_name(&self, name: &str) -> Option<Symbol<'a>> {
         self.symbols()
-            .find(|s| s.section() != SymbolSection::Undefined && s.name() == name)
+            .find(|s| s.section() != SymbolSection::Undefined && s.is_named(name))
     }
 
     /// The records of `.nv.compat`; none where there is no such section.
     #[must_use]
     pub fn compat(&self) -> Records<'a> {
-        let section = self
-            .sections()
-            .find(|section| section.role() == Role::Compat);
+        let section = self.sections().find(|section| section.tag() == Tag::Compat);
         section.map_or(Records::new("", &[]), |section| section.records())
     }
 
@@ -450,7 +462,7 @@ impl<'a> Cubin<'a> {
     pub fn module_info(&self) -> Records<'a> {
         let section = self
             .sections()
-            .find(|section| section.role() == Role::ModuleInfo);
+            .find(|section| section.tag() == Tag::ModuleInfo);
         section.map_or(Records::new("", &[]), |section| section.records())
     }
 

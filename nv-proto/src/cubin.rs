@@ -26,6 +26,7 @@ use crate::unit::SmVersion;
 mod content;
 mod elf;
 mod error;
+pub mod fatbin;
 mod image;
 mod kernel;
 mod names;
@@ -102,7 +103,7 @@ impl<'a> Cubin<'a> {
                 found: Content::of(file),
             });
         };
-        let sections = Self::section_table(file, header)?;
+        let sections = section_table(file, header)?;
         let string_table = |index: u32| -> Result<&'a str, Error<'a>> {
             let raw = usize::try_from(index).ok().and_then(|i| sections.get(i));
             let raw = raw.ok_or(bad("string table", "", 0, index.into()))?;
@@ -127,10 +128,7 @@ impl<'a> Cubin<'a> {
                 offset: u64::try_from(error.valid_up_to()).unwrap_or(u64::MAX),
             })
         };
-        let names_index = match (header.shstrndx.get(), sections.first()) {
-            (elf::SHN_XINDEX, Some(first)) => first.link.get(),
-            (index, _) => index.into(),
-        };
+        let names_index = names_index(header, sections);
         let section_names = if names_index == 0 {
             ""
         } else {
@@ -160,44 +158,6 @@ impl<'a> Cubin<'a> {
             cubin.check_symbols(&table)?;
         }
         Ok(cubin)
-    }
-
-    fn section_table(file: &'a [u8], header: &Header) -> Result<&'a [SectionRaw], Error<'a>> {
-        let offset = header.shoff.get();
-        if offset == 0 {
-            return Ok(&[]);
-        }
-        let size = header.shentsize.get();
-        if usize::from(size) != size_of::<SectionRaw>() {
-            return Err(bad("e_shentsize", "ELF header", 58, size.into()));
-        }
-        let start = usize::try_from(offset)
-            .ok()
-            .and_then(|start| file.get(start..))
-            .unwrap_or(&[]);
-        let truncated = |count: u64| Error::Truncated {
-            what: "section table",
-            name: "",
-            offset,
-            needed: count.saturating_mul(size.into()),
-            available: length(start),
-        };
-        // With 0xff00 sections or more their number stands in the first one.
-        let count = match header.shnum.get() {
-            0 => {
-                let (first, _) = SectionRaw::ref_from_prefix(start).map_err(|_| truncated(1))?;
-                first.size.get()
-            }
-            count => count.into(),
-        };
-        let whole = usize::try_from(count).ok().and_then(|count| {
-            let (table, _) = <[SectionRaw]>::ref_from_prefix_with_elems(start, count).ok()?;
-            Some(table)
-        });
-        match whole {
-            Some(table) if u32::try_from(count).is_ok() => Ok(table),
-            _ => Err(truncated(count)),
-        }
     }
 
     fn check_sections(&self) -> Result<(), Error<'a>> {
@@ -488,6 +448,53 @@ impl fmt::Debug for Cubin<'_> {
             .field("sections", &self.sections.len())
             .field("symbols", &self.symbols.len())
             .finish_non_exhaustive()
+    }
+}
+
+/// The section table of an ELF file.
+fn section_table<'a>(file: &'a [u8], header: &Header) -> Result<&'a [SectionRaw], Error<'a>> {
+    let offset = header.shoff.get();
+    if offset == 0 {
+        return Ok(&[]);
+    }
+    let size = header.shentsize.get();
+    if usize::from(size) != size_of::<SectionRaw>() {
+        return Err(bad("e_shentsize", "ELF header", 58, size.into()));
+    }
+    let start = usize::try_from(offset)
+        .ok()
+        .and_then(|start| file.get(start..))
+        .unwrap_or(&[]);
+    let truncated = |count: u64| Error::Truncated {
+        what: "section table",
+        name: "",
+        offset,
+        needed: count.saturating_mul(size.into()),
+        available: length(start),
+    };
+    // With 0xff00 sections or more their number stands in the first one.
+    let count = match header.shnum.get() {
+        0 => {
+            let (first, _) = SectionRaw::ref_from_prefix(start).map_err(|_| truncated(1))?;
+            first.size.get()
+        }
+        count => count.into(),
+    };
+    let whole = usize::try_from(count).ok().and_then(|count| {
+        let (table, _) = <[SectionRaw]>::ref_from_prefix_with_elems(start, count).ok()?;
+        Some(table)
+    });
+    match whole {
+        Some(table) if u32::try_from(count).is_ok() => Ok(table),
+        _ => Err(truncated(count)),
+    }
+}
+
+/// The number of the section that holds the sections' names; 0 for none.
+fn names_index(header: &Header, sections: &[SectionRaw]) -> u32 {
+    match (header.shstrndx.get(), sections.first()) {
+        (elf::SHN_XINDEX, Some(first)) => first.link.get(),
+        (index, _) => index.into(),
     }
 }
 

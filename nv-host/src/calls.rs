@@ -28,6 +28,9 @@ pub(crate) struct Objects {
 const HUGE_PAGE: u64 = 2 << 20;
 const SMALL_PAGE: u64 = 4 << 10;
 
+/// `UvmGpuMappingTypeReadWriteAtomic` (`uvm_types.h`).
+const GPU_MAPPING_READ_WRITE_ATOMIC: u32 = 1;
+
 /// The usermode register page (`NVC661`) is 64 KiB.
 const USERMODE_BYTES: u64 = 0x1_0000;
 
@@ -46,7 +49,12 @@ pub(crate) fn device(driver: &Arc<dyn Driver>) -> Result<RmObject, Error> {
 
 /// Makes the subdevice object: the one GPU of the device.
 pub(crate) fn subdevice(driver: &Arc<dyn Driver>, device: Handle) -> Result<RmObject, Error> {
-    RmObject::new(driver, device, class::NV20_SUBDEVICE_0, &mut rm::SubdeviceAlloc::default())
+    RmObject::new(
+        driver,
+        device,
+        class::NV20_SUBDEVICE_0,
+        &mut rm::SubdeviceAlloc::default(),
+    )
 }
 
 /// The classes that the GPU offers, and the choice among them.
@@ -74,11 +82,7 @@ pub(crate) fn doorbell(
 }
 
 /// What the GPU is.
-pub(crate) fn info(
-    objects: &Objects,
-    classes: ClassSet,
-    map_mode: MapMode,
-) -> Result<Info, Error> {
+pub(crate) fn info(objects: &Objects, classes: ClassSet, map_mode: MapMode) -> Result<Info, Error> {
     let driver = &*objects.driver;
     let facts = driver.gr_info(
         objects.subdevice,
@@ -91,7 +95,15 @@ pub(crate) fn info(
             flags::gr_info::SHADER_PIPE_SUB_COUNT,
         ],
     )?;
-    let &[sm_version, warps_per_sm, gpcs, tpcs_per_gpc, sm_per_tpc, tpcs] = facts.as_slice() else {
+    let &[
+        sm_version,
+        warps_per_sm,
+        gpcs,
+        tpcs_per_gpc,
+        sm_per_tpc,
+        tpcs,
+    ] = facts.as_slice()
+    else {
         return Err(Error::Unsupported(format!(
             "the driver answered {} of 6 facts of the graphics engine",
             facts.len()
@@ -131,7 +143,11 @@ fn sm_of(sm_version: u32) -> Option<SmVersion> {
 fn name(objects: &Objects) -> Result<String, Error> {
     let mut params = rm::GpuGetNameString::default();
     driver::control(&*objects.driver, objects.subdevice, &mut params)?;
-    let text = params.gpu_name_string.split(|byte| *byte == 0).next().unwrap_or_default();
+    let text = params
+        .gpu_name_string
+        .split(|byte| *byte == 0)
+        .next()
+        .unwrap_or_default();
     Ok(String::from_utf8_lossy(text).into_owned())
 }
 
@@ -155,7 +171,9 @@ pub(crate) fn vaspace(
     let mut params = rm::VaSpaceAlloc::default();
     params.flags = match mode {
         MapMode::Rm => flags::va_space::NONE,
-        MapMode::Uvm => flags::va_space::IS_EXTERNALLY_OWNED | flags::va_space::ENABLE_PAGE_FAULTING,
+        MapMode::Uvm => {
+            flags::va_space::IS_EXTERNALLY_OWNED | flags::va_space::ENABLE_PAGE_FAULTING
+        }
     }
     .into();
     params.va_base = VASPACE_BASE.into();
@@ -189,7 +207,10 @@ pub(crate) fn memory(
         _ if bytes >= HUGE_PAGE => HUGE_PAGE,
         _ => SMALL_PAGE,
     };
-    let Some(size) = bytes.checked_next_multiple_of(page).filter(|size| *size > 0) else {
+    let Some(size) = bytes
+        .checked_next_multiple_of(page)
+        .filter(|size| *size > 0)
+    else {
         return Err(Error::OutOfMemory { what, bytes });
     };
     let mut params = rm::MemoryAlloc::default();
@@ -216,11 +237,18 @@ pub(crate) fn memory(
         _ => {
             params.type_ = flags::memory_type::IMAGE.into();
             params.flags =
-                (common | flags::alloc::PERSISTENT_VIDMEM | flags::alloc::IGNORE_BANK_PLACEMENT).into();
+                (common | flags::alloc::PERSISTENT_VIDMEM | flags::alloc::IGNORE_BANK_PLACEMENT)
+                    .into();
             let (page_size, huge) = if page == HUGE_PAGE {
-                (flags::attr::page_size::HUGE, flags::attr2::page_size_huge::_2MB)
+                (
+                    flags::attr::page_size::HUGE,
+                    flags::attr2::page_size_huge::_2MB,
+                )
             } else {
-                (flags::attr::page_size::DEFAULT, flags::attr2::page_size_huge::DEFAULT)
+                (
+                    flags::attr::page_size::DEFAULT,
+                    flags::attr2::page_size_huge::DEFAULT,
+                )
             };
             (
                 class::NV01_MEMORY_LOCAL_USER,
@@ -231,12 +259,13 @@ pub(crate) fn memory(
     };
     params.attr = attr.into();
     params.attr2 = attr2.into();
-    let object = RmObject::new(&objects.driver, objects.device, class, &mut params).map_err(|error| {
-        match error {
-            Error::OutOfMemory { .. } => Error::OutOfMemory { what, bytes },
-            other => other,
-        }
-    })?;
+    let object =
+        RmObject::new(&objects.driver, objects.device, class, &mut params).map_err(|error| {
+            match error {
+                Error::OutOfMemory { .. } => Error::OutOfMemory { what, bytes },
+                other => other,
+            }
+        })?;
     Ok((object, size))
 }
 
@@ -288,7 +317,12 @@ pub(crate) fn channel_group(objects: &Objects, space: &AddressSpace) -> Result<R
     let mut params = rm::ChannelGroupAlloc::default();
     params.engine_type = flags::engine::GRAPHICS.into();
     let _ = space; // the share names the space
-    RmObject::new(&objects.driver, objects.device, class::KEPLER_CHANNEL_GROUP_A, &mut params)
+    RmObject::new(
+        &objects.driver,
+        objects.device,
+        class::KEPLER_CHANNEL_GROUP_A,
+        &mut params,
+    )
 }
 
 /// Makes the subcontext through which a group's channels use an address space.
@@ -300,7 +334,12 @@ pub(crate) fn context_share(
     let mut params = rm::CtxShareAlloc::default();
     params.h_va_space = vaspace.0.into();
     params.flags = flags::ctxshare::subcontext::ASYNC.into();
-    RmObject::new(&objects.driver, group, class::FERMI_CONTEXT_SHARE_A, &mut params)
+    RmObject::new(
+        &objects.driver,
+        group,
+        class::FERMI_CONTEXT_SHARE_A,
+        &mut params,
+    )
 }
 
 /// What a channel is made of.
@@ -321,7 +360,7 @@ pub(crate) fn channel(
     class: ClassId,
     setup: &ChannelSetup,
 ) -> Result<RmObject, Error> {
-    let mut params = rm::ChannelGpfifoAlloc::default();
+    let mut params = rm::ChannelGpfifoParams::default();
     params.h_object_error = setup.notifier.0.into();
     params.h_object_buffer = setup.area.0.into();
     params.gp_fifo_offset = setup.ring.0.into();
@@ -329,6 +368,7 @@ pub(crate) fn channel(
     params.h_context_share = setup.share.0.into();
     params.h_userd_memory[0] = setup.area.0.into();
     params.userd_offset[0] = setup.userd_offset.into();
+    let mut params = rm::ChannelGpfifoAlloc::from(params);
     RmObject::new(&objects.driver, setup.group, class, &mut params)
 }
 
@@ -337,7 +377,12 @@ pub(crate) fn debugger(objects: &Objects, compute: Handle) -> Result<RmObject, E
     let mut params = rm::DebuggerAlloc::default();
     params.h_app_client = objects.driver.client().0.into();
     params.h_class3d_object = compute.0.into();
-    RmObject::new(&objects.driver, objects.device, class::GT200_DEBUGGER, &mut params)
+    RmObject::new(
+        &objects.driver,
+        objects.device,
+        class::GT200_DEBUGGER,
+        &mut params,
+    )
 }
 
 /// What to write to the doorbell for a channel.
@@ -356,7 +401,10 @@ pub(crate) fn schedule(driver: &dyn Driver, group: Handle) -> Result<(), Error> 
 }
 
 /// Makes one call to the UVM driver whose parameters hold no pointer.
-#[allow(unsafe_code, reason = "the one place where the pointer-free promise is used")]
+#[allow(
+    unsafe_code,
+    reason = "the one place where the pointer-free promise is used"
+)]
 fn uvm_call<P: uvm::UvmCommand>(driver: &dyn Driver, params: &mut P) -> Result<(), Error> {
     // SAFETY: `P: UvmCommand` is sealed in nv-proto and lists only structures without pointers.
     unsafe { driver.uvm_raw(P::COMMAND, params.bytes_mut(driver.version())) }
@@ -407,15 +455,14 @@ pub(crate) fn uvm_map(
     range.base = va.0.into();
     range.length = length.into();
     uvm_call(driver, &mut range)?;
-    let mut map = uvm::MapExternalAllocation::default();
+    let mut map = uvm::MapExternalAllocationParams::default();
     map.base = va.0.into();
     map.length = length.into();
-    map.per_gpu_attributes[0].gpu_uuid = uuid;
-    map.per_gpu_attributes[0].gpu_mapping_type = uvm::GPU_MAPPING_TYPE_READ_WRITE_ATOMIC.into();
-    map.gpu_attributes_count = 1.into();
     map.rm_ctrl_fd = driver.control_fd().into();
     map.h_client = driver.client().0.into();
     map.h_memory = memory.0.into();
+    map.per_gpu_attributes[0].gpu_mapping_type = GPU_MAPPING_READ_WRITE_ATOMIC.into();
+    let mut map = uvm::MapExternalAllocation::one_gpu(map, uuid);
     uvm_call(driver, &mut map).inspect_err(|_| {
         // The first error is the one to report.
         let _ = uvm_free(driver, va, length);
@@ -424,10 +471,10 @@ pub(crate) fn uvm_map(
 
 /// Ends a range that [`uvm_map`] made.
 pub(crate) fn uvm_free(driver: &dyn Driver, va: GpuVa, length: u64) -> Result<(), Error> {
-    let mut params = uvm::Free::default();
+    let mut params = uvm::FreeParams::default();
     params.base = va.0.into();
     params.length = length.into();
-    uvm_call(driver, &mut params)
+    uvm_call(driver, &mut uvm::Free::from(params))
 }
 
 /// Tells the UVM driver of a channel.
@@ -454,9 +501,9 @@ pub(crate) fn uvm_unregister_channel(
     uuid: [u8; 16],
     channel: Handle,
 ) -> Result<(), Error> {
-    let mut params = uvm::UnregisterChannel::default();
+    let mut params = uvm::UnregisterChannelParams::default();
     params.gpu_uuid = uuid;
     params.h_client = driver.client().0.into();
     params.h_channel = channel.0.into();
-    uvm_call(driver, &mut params)
+    uvm_call(driver, &mut uvm::UnregisterChannel::from(params))
 }

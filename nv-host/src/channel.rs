@@ -73,7 +73,8 @@ impl Channel {
         let objects = device.objects();
         let area = Allocation::new(objects, device.space(), AREA_BYTES, Placement::HostVisible)?;
         let page = Allocation::new(objects, device.space(), PAGE_BYTES, Placement::Pinned)?;
-        area.mapping()?.fill(usize_of(USERD), nv_proto::gpfifo::USERD_BYTES, 0)?;
+        area.mapping()?
+            .fill(usize_of(USERD), nv_proto::gpfifo::USERD_BYTES, 0)?;
         page.mapping()?.fill(0, usize_of(PAGE_BYTES), 0)?;
 
         let classes = device.classes();
@@ -145,7 +146,10 @@ impl Channel {
     /// the doorbell does.
     pub(crate) fn publish(&self, slot: u32, entry: GpEntry, gp_put: u32) -> Result<(), Error> {
         let area = self.area()?;
-        area.write_u64(usize_of(RING) + slot as usize * GpEntry::BYTES, entry.encode());
+        area.write_u64(
+            usize_of(RING) + slot as usize * GpEntry::BYTES,
+            entry.encode(),
+        );
         fence(Ordering::SeqCst);
         area.write_u32(usize_of(USERD) + USERD_GP_PUT, gp_put);
         fence(Ordering::SeqCst);

@@ -1,7 +1,7 @@
 //! One opened GPU.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use nv_proto::class::ClassSet;
@@ -31,7 +31,11 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { backend: Backend::Best, map_mode: None, limit: Duration::from_secs(30) }
+        Self {
+            backend: Backend::Best,
+            map_mode: None,
+            limit: Duration::from_secs(30),
+        }
     }
 }
 
@@ -124,9 +128,9 @@ struct Retired {
 
 impl Retired {
     fn is_over(&self) -> bool {
-        self.after.iter().all(|(stream, value)| {
-            stream.upgrade().is_none_or(|stream| stream.is_over(*value))
-        })
+        self.after
+            .iter()
+            .all(|(stream, value)| stream.upgrade().is_none_or(|stream| stream.is_over(*value)))
     }
 }
 
@@ -168,8 +172,11 @@ impl Device {
     ) -> Result<Self, Error> {
         let device = calls::device(&driver)?;
         let subdevice = calls::subdevice(&driver, device.handle())?;
-        let objects =
-            Objects { driver: Arc::clone(&driver), device: device.handle(), subdevice: subdevice.handle() };
+        let objects = Objects {
+            driver: Arc::clone(&driver),
+            device: device.handle(),
+            subdevice: subdevice.handle(),
+        };
         let classes = calls::classes(&objects)?;
         let (usermode, doorbell) = calls::doorbell(&objects, &classes)?;
         let space = Arc::new(Self::space(&objects, options.map_mode)?);
@@ -198,7 +205,8 @@ impl Device {
 
     /// The address space in the way asked for, or in the first that works.
     fn space(objects: &Objects, mode: Option<MapMode>) -> Result<AddressSpace, Error> {
-        let make = |mode| AddressSpace::new(&objects.driver, objects.device, objects.subdevice, mode);
+        let make =
+            |mode| AddressSpace::new(&objects.driver, objects.device, objects.subdevice, mode);
         match mode {
             Some(mode) => make(mode),
             None => make(MapMode::Rm).or_else(|first| {
@@ -236,7 +244,11 @@ impl Device {
     ///
     /// # Errors
     /// As [`Device::alloc`].
-    pub fn alloc_in<T: Element>(&self, len: usize, placement: Placement) -> Result<Buffer<T>, Error> {
+    pub fn alloc_in<T: Element>(
+        &self,
+        len: usize,
+        placement: Placement,
+    ) -> Result<Buffer<T>, Error> {
         Buffer::new(self, len, placement)
     }
 
@@ -301,12 +313,14 @@ impl Device {
 
     pub(crate) fn upload_bytes(&self, va: GpuVa, bytes: &[u8]) -> Result<(), Error> {
         let stream = self.inner.default_stream()?;
-        self.inner.with_staging(|staging| staging.upload(&self.inner, &stream, va, bytes))
+        self.inner
+            .with_staging(|staging| staging.upload(&self.inner, &stream, va, bytes))
     }
 
     pub(crate) fn download_bytes(&self, va: GpuVa, bytes: &mut [u8]) -> Result<(), Error> {
         let stream = self.inner.default_stream()?;
-        self.inner.with_staging(|staging| staging.download(&self.inner, &stream, va, bytes))
+        self.inner
+            .with_staging(|staging| staging.download(&self.inner, &stream, va, bytes))
     }
 }
 
@@ -380,10 +394,16 @@ impl DeviceInner {
             if retired.is_empty() {
                 return;
             }
-            retired.extract_if(.., |retired| retired.is_over()).collect()
+            retired
+                .extract_if(.., |retired| retired.is_over())
+                .collect()
         };
         // Freed here, with the lock no longer held.
-        drop(over.into_iter().map(|retired| retired.allocation).collect::<Vec<_>>());
+        drop(
+            over.into_iter()
+                .map(|retired| retired.allocation)
+                .collect::<Vec<_>>(),
+        );
     }
 
     fn live_streams(&self) -> Vec<Arc<StreamInner>> {
@@ -464,6 +484,10 @@ impl LocalMemory {
             .next_multiple_of(Self::TPC_UNIT);
         let bytes = (per_tpc * u64::from(info.tpc_slots)).next_multiple_of(Self::UNIT);
         let memory = device.allocate(bytes, Placement::Device)?;
-        Ok(Self { per_thread, per_tpc, memory: Some(Arc::new(memory)) })
+        Ok(Self {
+            per_thread,
+            per_tpc,
+            memory: Some(Arc::new(memory)),
+        })
     }
 }

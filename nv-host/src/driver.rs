@@ -4,6 +4,14 @@
 //! bytes of the ABI structure of [`nv_proto::rm`] and [`nv_proto::uvm`]. Rings and doorbells are not here:
 //! a launch makes no virtual call.
 
+#![allow(
+    unsafe_code,
+    reason = "raw calls whose pointers their callers answer for"
+)]
+
+#[cfg(feature = "ioctl")]
+pub mod kernel;
+
 use std::fmt;
 use std::ptr::NonNull;
 
@@ -11,6 +19,9 @@ use nv_proto::rm::{self, DriverVersion};
 use nv_proto::unit::{ClassId, GpuVa, Handle, SubmitToken};
 
 use crate::{Error, Mapping};
+
+#[cfg(feature = "sim")]
+pub mod sim;
 
 /// Which driver answers.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -180,7 +191,8 @@ pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync {
 /// Makes an object of a class whose parameters hold no pointer.
 ///
 /// # Errors
-/// The resource manager's status; [`Error::OutOfMemory`] for `NV_ERR_NO_MEMORY`.
+/// The resource manager's status; [`Error::OutOfMemory`] for memory that is not there;
+/// [`Error::InvalidArgument`] for parameters that are not those of `class`, which might read a pointer in them.
 #[allow(
     unsafe_code,
     reason = "the one place where the pointer-free promise is used"
@@ -191,15 +203,24 @@ pub fn alloc<P: rm::AllocParams>(
     class: ClassId,
     params: &mut P,
 ) -> Result<Handle, Error> {
-    // SAFETY: `P: AllocParams` is sealed in nv-proto and lists only structures without pointers.
-    unsafe { driver.alloc_raw(parent, class, params.bytes_mut(driver.version())) }
+    if !P::fits(class) {
+        return Err(Error::InvalidArgument(format!(
+            "these are not the parameters of objects of class {:#x}",
+            class.0
+        )));
+    }
+    let version = driver.version();
+    // SAFETY: `P: AllocParams` is sealed in nv-proto and lists only structures that are without pointers for
+    // the classes that they fit.
+    let made = unsafe { driver.alloc_raw(parent, class, params.bytes_mut(version)) };
+    params.read_back(version);
+    made
 }
 
 /// Makes an object of a class that takes no parameters.
 ///
 /// # Errors
 /// As [`alloc`].
-#[allow(unsafe_code, reason = "no parameters, hence no pointers")]
 pub fn alloc_plain(driver: &dyn Driver, parent: Handle, class: ClassId) -> Result<Handle, Error> {
     // SAFETY: no parameters, hence no pointers.
     unsafe { driver.alloc_raw(parent, class, &mut []) }

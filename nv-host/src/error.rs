@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nv_proto::rm::Status;
+use nv_proto::unit::SmVersion;
 
 use crate::fault::FaultReport;
 
@@ -51,6 +52,33 @@ pub enum Error {
     /// An argument makes no sense.
     #[error("{0}")]
     InvalidArgument(String),
+    /// A file is no cubin that can be loaded.
+    #[error("{0}")]
+    Cubin(String),
+    /// A cubin is for another GPU.
+    #[error("the cubin is for {file}, and this GPU runs {device}: compile it with -arch={device}")]
+    WrongArchitecture {
+        /// What the file is for.
+        file: SmVersion,
+        /// What the GPU is.
+        device: SmVersion,
+    },
+    /// A module has no kernel of that name.
+    #[error("no kernel {name}; the module has {}", list(.present))]
+    NoKernel {
+        /// The name asked for.
+        name: String,
+        /// The names that there are.
+        present: Vec<String>,
+    },
+    /// A launch breaks a limit; nothing has reached the device.
+    #[error("kernel {kernel}: {reason}")]
+    Launch {
+        /// The kernel.
+        kernel: String,
+        /// Which limit, with the value and the maximum.
+        reason: String,
+    },
     /// A wait ran out of time.
     #[error("{what} did not finish within {limit:?}")]
     Timeout {
@@ -78,4 +106,13 @@ pub enum Error {
     /// Something could not be decoded.
     #[error(transparent)]
     Decode(#[from] nv_proto::DecodeError),
+}
+
+/// Names for people; nothing is "none".
+fn list(names: &[String]) -> String {
+    if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.join(", ")
+    }
 }

@@ -131,12 +131,19 @@ impl FaultReport {
                 report.read_sms(device, channel, debugger);
                 report.read_accesses(device, debugger);
             }
-            None => report.missing.push("the driver refused a debugger object".into()),
+            None => report
+                .missing
+                .push("the driver refused a debugger object".into()),
         }
         report
     }
 
-    fn read_sms(&mut self, device: &DeviceInner, channel: &Channel, debugger: nv_proto::unit::Handle) {
+    fn read_sms(
+        &mut self,
+        device: &DeviceInner,
+        channel: &Channel,
+        debugger: nv_proto::unit::Handle,
+    ) {
         let count = device.info().sm_count;
         let mut first = 0;
         while first < count {
@@ -146,7 +153,8 @@ impl FaultReport {
             params.num_sms_to_read = here.into();
             params.starting_sm = first.into();
             if let Err(error) = driver::control(&*device.objects().driver, debugger, &mut params) {
-                self.missing.push(format!("multiprocessors from {first} on: {error}"));
+                self.missing
+                    .push(format!("multiprocessors from {first} on: {error}"));
                 return;
             }
             for (sm, state) in (first..first + here).zip(&params.sm_error_state_array) {
@@ -155,7 +163,14 @@ impl FaultReport {
                     let pc = state.hww_warp_esr_pc64.get();
                     let place = crate::device::lock(&device.code).place(pc);
                     let address = state.hww_esr_addr.get();
-                    self.sms.push(SmError { sm, global_esr, warp_esr, address, pc, place });
+                    self.sms.push(SmError {
+                        sm,
+                        global_esr,
+                        warp_esr,
+                        address,
+                        pc,
+                        place,
+                    });
                 }
             }
             first += here;
@@ -185,14 +200,28 @@ impl FaultReport {
 
 impl fmt::Display for BadAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let fault = FAULT_TYPES.get(self.fault as usize).copied().unwrap_or("unknown fault");
-        write!(f, "{} of {:#x}: {fault}", access_name(self.access), self.address)
+        let fault = FAULT_TYPES
+            .get(self.fault as usize)
+            .copied()
+            .unwrap_or("unknown fault");
+        write!(
+            f,
+            "{} of {:#x}: {fault}",
+            access_name(self.access),
+            self.address
+        )
     }
 }
 
 impl fmt::Display for SmError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "SM {}: {} ({:#x})", self.sm, warp_error_name(self.warp_esr), self.warp_esr)?;
+        write!(
+            f,
+            "SM {}: {} ({:#x})",
+            self.sm,
+            warp_error_name(self.warp_esr),
+            self.warp_esr
+        )?;
         if self.address != 0 {
             write!(f, ", address {:#x}", self.address)?;
         }
@@ -213,7 +242,10 @@ impl fmt::Display for FaultReport {
             Some(31) => write!(f, ": MMU fault (31)")?,
             Some(13) => write!(f, ": exception of the compute engine (13)")?,
             Some(code) => write!(f, ": error {code}")?,
-            None => write!(f, ": another channel of its group faulted, or the driver gave no code")?,
+            None => write!(
+                f,
+                ": another channel of its group faulted, or the driver gave no code"
+            )?,
         }
         for access in &self.accesses {
             write!(f, "; {access}")?;

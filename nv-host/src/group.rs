@@ -24,7 +24,12 @@ impl Group {
     pub(crate) fn new(objects: &calls::Objects, space: &Arc<AddressSpace>) -> Result<Self, Error> {
         let group = calls::channel_group(objects, space)?;
         let share = calls::context_share(objects, group.handle(), space.handle())?;
-        Ok(Self { share, group, dead: AtomicBool::new(false), _space: Arc::clone(space) })
+        Ok(Self {
+            share,
+            group,
+            dead: AtomicBool::new(false),
+            _space: Arc::clone(space),
+        })
     }
 
     /// The group object.

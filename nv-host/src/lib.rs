@@ -1,10 +1,58 @@
 //! Run NVIDIA GPUs with no vendor user-space library.
+//!
+//! ```
+//! use nv_host::Device;
+//!
+//! # fn main() -> Result<(), nv_host::Error> {
+//! // A real GPU if there is one, else a simulated one that runs the same machine code.
+//! let device = Device::open_best()?;
+//! let numbers = device.upload(&[1.0_f32, 2.0, 3.0])?;
+//! assert_eq!(numbers.read()?, [1.0, 2.0, 3.0]);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Layers
+//! [`Device`] opens a GPU through a [`driver::Driver`]: the kernel driver's device nodes, or the simulated GPU.
+//! Buffers, modules and streams belong to a device and keep it open. A launch is checked against the kernel's own
+//! facts and against the GPU's limits before anything reaches the device.
+//!
+//! # Safety
+//! Nothing here needs `unsafe` of its callers: GPU-visible memory is only ever copied to and from, never borrowed,
+//! so a kernel that writes where it should not breaks its own results, and not Rust's rules.
 #![deny(unsafe_code)]
 
 pub mod driver;
-mod error;
-mod mapping;
-mod sys;
 
+mod args;
+mod calls;
+mod channel;
+mod device;
+mod error;
+mod fault;
+mod group;
+mod launch;
+mod mapping;
+mod memory;
+mod module;
+mod object;
+pub mod probe;
+mod ring;
+mod select;
+mod space;
+mod staging;
+mod stream;
+mod sys;
+mod va;
+mod wait;
+
+pub use args::{Arg, ArgBytes};
+pub use device::{Backend, Device, Info, Options};
 pub use error::Error;
+pub use fault::{BadAccess, FaultReport, SmError};
+pub use launch::Launch;
 pub use mapping::Mapping;
+pub use memory::{Buffer, Element, Placement};
+pub use module::{Function, Module};
+pub use space::MapMode;
+pub use stream::{Event, Stream};

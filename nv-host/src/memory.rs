@@ -47,20 +47,26 @@ impl Allocation {
         let (memory, bytes) = calls::memory(objects, bytes, placement)?;
         let mapping = match placement {
             Placement::Device => None,
-            _ => Some(calls::map_memory(objects, memory.handle(), bytes, placement)?),
+            _ => Some(calls::map_memory(
+                objects,
+                memory.handle(),
+                bytes,
+                placement,
+            )?),
         };
         let va = space.map(memory.handle(), bytes)?;
-        Ok(Self { space: Arc::clone(space), va, bytes, mapping, memory })
+        Ok(Self {
+            space: Arc::clone(space),
+            va,
+            bytes,
+            mapping,
+            memory,
+        })
     }
 
     /// Its first address.
     pub(crate) fn va(&self) -> GpuVa {
         self.va
-    }
-
-    /// Its size in bytes, whole pages.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
     }
 
     /// The memory object.
@@ -71,7 +77,9 @@ impl Allocation {
     /// The CPU's view.
     pub(crate) fn mapping(&self) -> Result<&Mapping, Error> {
         self.mapping.as_ref().ok_or_else(|| {
-            Error::Unsupported("this memory has no CPU mapping; allocate it as host-visible or pinned".into())
+            Error::Unsupported(
+                "this memory has no CPU mapping; allocate it as host-visible or pinned".into(),
+            )
         })
     }
 }
@@ -107,11 +115,20 @@ impl<T: Element> Buffer<T> {
             Error::InvalidArgument(format!("{len} values of {} bytes overflow", size_of::<T>()))
         })?;
         if bytes == 0 {
-            return Err(Error::InvalidArgument("a buffer holds at least one byte".into()));
+            return Err(Error::InvalidArgument(
+                "a buffer holds at least one byte".into(),
+            ));
         }
         let allocation = Arc::new(device.allocate(bytes as u64, placement)?);
         let va = allocation.va();
-        Ok(Self { device: device.clone(), allocation: Some(allocation), placement, va, len, _values: PhantomData })
+        Ok(Self {
+            device: device.clone(),
+            allocation: Some(allocation),
+            placement,
+            va,
+            len,
+            _values: PhantomData,
+        })
     }
 
     /// How many values it holds.
@@ -170,8 +187,10 @@ impl<T: Element> Buffer<T> {
     pub fn read_into(&self, values: &mut [T]) -> Result<(), Error> {
         self.check(values.len())?;
         match self.mapping() {
-            Some(mapping) if self.placement == Placement::Pinned => mapping.read(0, values.as_mut_bytes_of()),
-            _ => self.device.download_bytes(self.va, values.as_mut_bytes_of()),
+            Some(mapping) if self.placement == Placement::Pinned => {
+                mapping.read(0, values.as_mut_bytes())
+            }
+            _ => self.device.download_bytes(self.va, values.as_mut_bytes()),
         }
     }
 
@@ -188,7 +207,9 @@ impl<T: Element> Buffer<T> {
     /// The CPU's view, for host-visible and pinned buffers.
     #[must_use]
     pub fn mapping(&self) -> Option<&Mapping> {
-        self.allocation.as_deref().and_then(|allocation| allocation.mapping().ok())
+        self.allocation
+            .as_deref()
+            .and_then(|allocation| allocation.mapping().ok())
     }
 
     fn check(&self, values: usize) -> Result<(), Error> {
@@ -199,17 +220,6 @@ impl<T: Element> Buffer<T> {
             )));
         }
         Ok(())
-    }
-}
-
-/// The bytes of a slice of elements, writable: any bytes are values again.
-trait AsMutBytesOf {
-    fn as_mut_bytes_of(&mut self) -> &mut [u8];
-}
-
-impl<T: Element> AsMutBytesOf for [T] {
-    fn as_mut_bytes_of(&mut self) -> &mut [u8] {
-        self.as_mut_bytes()
     }
 }
 

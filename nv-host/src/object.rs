@@ -25,7 +25,11 @@ impl RmObject {
         params: &mut P,
     ) -> Result<Self, Error> {
         let handle = driver::alloc(&**driver, parent, class, params)?;
-        Ok(Self { driver: Arc::clone(driver), parent, handle })
+        Ok(Self {
+            driver: Arc::clone(driver),
+            parent,
+            handle,
+        })
     }
 
     /// Makes an object of a class that takes no parameters.
@@ -35,12 +39,11 @@ impl RmObject {
         class: ClassId,
     ) -> Result<Self, Error> {
         let handle = driver::alloc_plain(&**driver, parent, class)?;
-        Ok(Self { driver: Arc::clone(driver), parent, handle })
-    }
-
-    /// Takes over an object that was made by other means.
-    pub(crate) fn adopt(driver: &Arc<dyn Driver>, parent: Handle, handle: Handle) -> Self {
-        Self { driver: Arc::clone(driver), parent, handle }
+        Ok(Self {
+            driver: Arc::clone(driver),
+            parent,
+            handle,
+        })
     }
 
     /// Its handle.

@@ -11,7 +11,11 @@ pub(crate) struct Ring {
 impl Ring {
     /// An empty ring of `capacity` bytes.
     pub(crate) const fn new(capacity: u64) -> Self {
-        Self { head: 0, tail: 0, capacity }
+        Self {
+            head: 0,
+            tail: 0,
+            capacity,
+        }
     }
 
     /// Its capacity in bytes.

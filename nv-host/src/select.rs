@@ -41,7 +41,9 @@ fn kernel(index: usize) -> Result<Arc<dyn Driver>, Error> {
 
 #[cfg(not(feature = "ioctl"))]
 fn kernel(_index: usize) -> Result<Arc<dyn Driver>, Error> {
-    Err(Error::Unsupported("this build has no kernel driver; build it with the feature `ioctl`".into()))
+    Err(Error::Unsupported(
+        "this build has no kernel driver; build it with the feature `ioctl`".into(),
+    ))
 }
 
 #[cfg(feature = "sim")]

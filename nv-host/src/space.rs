@@ -109,7 +109,8 @@ impl AddressSpace {
     pub(crate) fn unmap(&self, memory: Handle, va: GpuVa, bytes: u64) {
         let unmapped = match &self.mapper {
             Mapper::Rm(virtual_memory) => {
-                self.driver.unmap_dma(self.device, virtual_memory.handle(), memory, va)
+                self.driver
+                    .unmap_dma(self.device, virtual_memory.handle(), memory, va)
             }
             Mapper::Uvm(_) => calls::uvm_free(&*self.driver, va, bytes),
         };
@@ -121,7 +122,9 @@ impl AddressSpace {
 
     /// Tells the UVM driver of a channel, which it needs before the channel runs; nothing without UVM.
     pub(crate) fn register_channel(&self, channel: Handle) -> Result<Option<Registration>, Error> {
-        let Mapper::Uvm(uuid) = self.mapper else { return Ok(None) };
+        let Mapper::Uvm(uuid) = self.mapper else {
+            return Ok(None);
+        };
         let va = self.reserve(CHANNEL_VA_BYTES)?;
         match calls::uvm_register_channel(&*self.driver, uuid, channel, va, CHANNEL_VA_BYTES) {
             Ok(()) => Ok(Some(Registration { va, uuid, channel })),
@@ -141,11 +144,17 @@ impl AddressSpace {
     }
 
     fn reserve(&self, bytes: u64) -> Result<GpuVa, Error> {
-        self.addresses.lock().unwrap_or_else(PoisonError::into_inner).take(bytes)
+        self.addresses
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take(bytes)
     }
 
     fn give_back(&self, va: GpuVa, bytes: u64) {
-        self.addresses.lock().unwrap_or_else(PoisonError::into_inner).give_back(va, bytes);
+        self.addresses
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .give_back(va, bytes);
     }
 }
 

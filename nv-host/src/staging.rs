@@ -20,7 +20,9 @@ pub(crate) struct Staging {
 
 impl Staging {
     pub(crate) fn new(device: &DeviceInner) -> Result<Self, Error> {
-        Ok(Self { memory: device.allocate(2 * HALF as u64, Placement::Pinned)? })
+        Ok(Self {
+            memory: device.allocate(2 * HALF as u64, Placement::Pinned)?,
+        })
     }
 
     /// Copies `bytes` to `va` and waits until they are there.

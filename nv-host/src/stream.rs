@@ -12,12 +12,16 @@ use nv_proto::push::compute::{
 use nv_proto::push::copy::{
     LINEAR_STEP, LaunchDma, LineLengthIn, Offsets, SemaphoreType, SetSemaphore, SetSemaphore64,
 };
-use nv_proto::push::host::{SemAcquire, SemExecute, SemOperation, SemRelease, Semaphore, SetObject};
+use nv_proto::push::host::{
+    SemAcquire, SemExecute, SemOperation, SemRelease, Semaphore, SetObject,
+};
 use nv_proto::push::{PushWriter, Subchannel};
 use nv_proto::unit::{ClassId, GpuVa};
 
+use crate::Error;
 use crate::channel::{
-    COMMAND_BYTES, COMMANDS, Channel, ENGINE_SEMAPHORE, LAUNCH_BYTES, LAUNCHES, RING_ENTRIES, TIMELINE,
+    COMMAND_BYTES, COMMANDS, Channel, ENGINE_SEMAPHORE, LAUNCH_BYTES, LAUNCHES, RING_ENTRIES,
+    TIMELINE,
 };
 use crate::device::{Device, DeviceInner, LocalMemory, lock};
 use crate::fault::FaultReport;
@@ -27,7 +31,6 @@ use crate::memory::{Buffer, Element};
 use crate::module::Function;
 use crate::ring::Ring;
 use crate::wait::{self, Outcome};
-use crate::Error;
 
 /// Work that runs in the order in which it was submitted, beside that of other streams.
 ///
@@ -80,15 +83,25 @@ impl Stream {
                 return Err(Error::InvalidArgument("a buffer of another device".into()));
             }
         }
-        let value =
-            self.inner.copy(self.device.inner(), target.va(), source.va(), source.bytes() as u64)?;
-        Ok(Event { stream: self.clone(), value })
+        let value = self.inner.copy(
+            self.device.inner(),
+            target.va(),
+            source.va(),
+            source.bytes() as u64,
+        )?;
+        Ok(Event {
+            stream: self.clone(),
+            value,
+        })
     }
 
     /// The moment after all work submitted so far.
     #[must_use]
     pub fn event(&self) -> Event {
-        Event { stream: self.clone(), value: self.inner.submitted() }
+        Event {
+            stream: self.clone(),
+            value: self.inner.submitted(),
+        }
     }
 
     /// Has the work submitted from now on wait until `event` is reached, also one of another stream.
@@ -124,7 +137,10 @@ impl Stream {
     }
 
     pub(crate) fn event_at(&self, value: u64) -> Event {
-        Event { stream: self.clone(), value }
+        Event {
+            stream: self.clone(),
+            value,
+        }
     }
 }
 
@@ -148,7 +164,9 @@ impl Event {
     /// # Errors
     /// [`Error::Timeout`] or [`Error::Fault`].
     pub fn wait_within(&self, limit: Duration) -> Result<(), Error> {
-        self.stream.inner.wait(self.stream.device.inner(), self.value, limit)
+        self.stream
+            .inner
+            .wait(self.stream.device.inner(), self.value, limit)
     }
 }
 
@@ -216,7 +234,7 @@ impl StreamInner {
             pending: Pending::Nothing,
             local: LocalMemory::default(),
             code_generation: 0,
-            scratch: LaunchScratch::default(),
+            scratch: LaunchScratch::new(device)?,
             labels: vec![None; slots].into_boxed_slice(),
             fault: None,
         };
@@ -236,10 +254,30 @@ impl StreamInner {
         let classes = *device.classes();
         let mut state = lock(&self.state);
         self.submit(device, &mut state, None, |push, _| {
-            push.write(Subchannel::COMPUTE, &SetObject { class: classes.compute })?;
-            push.write(Subchannel::COPY, &SetObject { class: classes.copy })?;
-            push.write(Subchannel::COMPUTE, &SetShaderLocalMemoryWindow { base: WINDOWS.local })?;
-            push.write(Subchannel::COMPUTE, &SetShaderSharedMemoryWindow { base: WINDOWS.shared })?;
+            push.write(
+                Subchannel::COMPUTE,
+                &SetObject {
+                    class: classes.compute,
+                },
+            )?;
+            push.write(
+                Subchannel::COPY,
+                &SetObject {
+                    class: classes.copy,
+                },
+            )?;
+            push.write(
+                Subchannel::COMPUTE,
+                &SetShaderLocalMemoryWindow {
+                    base: WINDOWS.local,
+                },
+            )?;
+            push.write(
+                Subchannel::COMPUTE,
+                &SetShaderSharedMemoryWindow {
+                    base: WINDOWS.shared,
+                },
+            )?;
             Ok(Pending::Nothing)
         })?;
         Ok(())
@@ -252,7 +290,9 @@ impl StreamInner {
 
     /// The timeline value that the GPU has reached.
     pub(crate) fn completed(&self) -> u64 {
-        self.channel.page().map_or(0, |page| page.read_u64(TIMELINE))
+        self.channel
+            .page()
+            .map_or(0, |page| page.read_u64(TIMELINE))
     }
 
     /// Whether a fault ended the stream.
@@ -263,11 +303,6 @@ impl StreamInner {
     /// Whether the work up to `value` has ended, or never will since the stream is dead.
     pub(crate) fn is_over(&self, value: u64) -> bool {
         self.completed() >= value || self.is_dead()
-    }
-
-    /// The channel.
-    pub(crate) fn channel(&self) -> &Channel {
-        &self.channel
     }
 
     /// Submits a copy; the value is reached once it has ended.
@@ -293,8 +328,10 @@ impl StreamInner {
                     if piece == 0 {
                         break;
                     }
-                    let offsets =
-                        Offsets { src: GpuVa(source.0 + done), dst: GpuVa(target.0 + done) };
+                    let offsets = Offsets {
+                        src: GpuVa(source.0 + done),
+                        dst: GpuVa(target.0 + done),
+                    };
                     push.write(Subchannel::COPY, &offsets)?;
                     let length = u32::try_from(piece).unwrap_or(LINEAR_STEP);
                     push.write(Subchannel::COPY, &LineLengthIn(length))?;
@@ -302,7 +339,13 @@ impl StreamInner {
                     done += piece;
                 }
                 if wide {
-                    push.write(Subchannel::COPY, &SetSemaphore64 { at: timeline, payload: value })?;
+                    push.write(
+                        Subchannel::COPY,
+                        &SetSemaphore64 {
+                            at: timeline,
+                            payload: value,
+                        },
+                    )?;
                     push.write(
                         Subchannel::COPY,
                         &LaunchDma {
@@ -317,7 +360,13 @@ impl StreamInner {
                     // A one-word payload, which the host turns into the 64-bit timeline: submissions in
                     // flight are far fewer than 2^32, so equal words are equal values.
                     let payload = GpuVa(value).lo();
-                    push.write(Subchannel::COPY, &SetSemaphore { at: engine, payload })?;
+                    push.write(
+                        Subchannel::COPY,
+                        &SetSemaphore {
+                            at: engine,
+                            payload,
+                        },
+                    )?;
                     push.write(
                         Subchannel::COPY,
                         &LaunchDma {
@@ -326,9 +375,15 @@ impl StreamInner {
                             ..LaunchDma::default()
                         },
                     )?;
-                    let execute =
-                        SemExecute { operation: SemOperation::Acquire, ..SemExecute::default() };
-                    let acquire = Semaphore { at: engine, payload: payload.into(), execute };
+                    let execute = SemExecute {
+                        operation: SemOperation::Acquire,
+                        ..SemExecute::default()
+                    };
+                    let acquire = Semaphore {
+                        at: engine,
+                        payload: payload.into(),
+                        execute,
+                    };
                     push.write(Subchannel::HOST, &acquire)?;
                     Ok(Pending::Nothing)
                 }
@@ -351,27 +406,53 @@ impl StreamInner {
     pub(crate) fn launch(&self, device: &DeviceInner, launch: &Launch<'_>) -> Result<u64, Error> {
         let mut guard = lock(&self.state);
         let state = &mut *guard;
-        let function = launch.function();
-        let local = self.local_for(device, state, function.local_bytes())?;
+        let function = launch.function().inner();
+        let local = self.local_for(device, state, function.local_bytes)?;
         let local_bytes = local.as_ref().unwrap_or(&state.local).per_thread;
 
-        state.scratch.encode(device, launch, local_bytes)?;
-        let bytes = state.scratch.bytes();
-        let offset = self.take(device, state, Which::Launches, bytes, LAUNCH_ALIGN)?;
-        let qmd = state.scratch.place(self.channel.area_va(LAUNCHES + offset))?;
-        state.scratch.write(self.channel.area()?, LAUNCHES + offset)?;
+        // The shape is checked before any of the stream's memory is taken; only a cooperative one depends on
+        // where that memory is.
+        let mut cache = lock(&function.shapes);
+        let bank0 = cache
+            .get(
+                device,
+                function,
+                &launch.shape(self.channel.area_va(LAUNCHES)),
+                local_bytes,
+            )?
+            .bank0_bytes();
+        let cooperative = launch.is_cooperative();
+        let size = LaunchScratch::size(bank0, cooperative);
+        let offset =
+            LAUNCHES + self.take(device, state, Which::Launches, size as u64, LAUNCH_ALIGN)?;
+        let at = self.channel.area_va(offset);
+        let meeting = LaunchScratch::size(bank0, false) as u64;
+        let shaped = cache.get(
+            device,
+            function,
+            &launch.shape(self.channel.area_va(offset + meeting)),
+            local_bytes,
+        )?;
+        let (bytes, qmd) = state
+            .scratch
+            .encode(launch, shaped, at, self.submitted() + 1)?;
+        self.channel.area()?.write(offset as usize, bytes)?;
+        drop(cache);
 
         let compute = device.classes().compute;
         let generation = device.code_generation();
         let stale = state.code_generation != generation;
-        let label = function.label();
+        let label = launch.function().label();
         let value = self.submit(device, state, Some(label), |push, _| {
             if let Some(local) = &local {
                 set_local_memory(push, local)?;
             }
             if stale {
-                let drop_code =
-                    InvalidateShaderCaches { instruction: true, constant: true, ..Default::default() };
+                let drop_code = InvalidateShaderCaches {
+                    instruction: true,
+                    constant: true,
+                    ..Default::default()
+                };
                 push.write(Subchannel::COMPUTE, &drop_code)?;
             }
             push.write(Subchannel::COMPUTE, &SendPcas { qmd })?;
@@ -426,7 +507,10 @@ impl StreamInner {
         }
         let pending = fill(&mut push, value)?;
         if pending == Pending::Nothing {
-            push.write(Subchannel::HOST, &SemRelease::with_timestamp(timeline, value))?;
+            push.write(
+                Subchannel::HOST,
+                &SemRelease::with_timestamp(timeline, value),
+            )?;
         }
         let words = push.finish();
 
@@ -434,14 +518,20 @@ impl StreamInner {
         let offset = self.take(device, state, Which::Commands, bytes, 4)?;
         self.make_slot(device, state)?;
         let at = COMMANDS + offset;
-        self.channel.area()?.write(at as usize, zerocopy::IntoBytes::as_bytes(words))?;
+        self.channel
+            .area()?
+            .write(at as usize, zerocopy::IntoBytes::as_bytes(words))?;
         let entry = GpEntry::new(self.channel.area_va(at), words.len() as u32)?;
 
         let Some(slot) = state.cursor.push() else {
-            return Err(Error::Unsupported("the ring has no free slot although one was made".into()));
+            return Err(Error::Unsupported(
+                "the ring has no free slot although one was made".into(),
+            ));
         };
-        let mark =
-            Mark { commands: state.commands.mark(), launches: state.launches.mark() };
+        let mark = Mark {
+            commands: state.commands.mark(),
+            launches: state.launches.mark(),
+        };
         if let Some(place) = state.marks.get_mut(slot as usize) {
             *place = mark;
         }
@@ -499,7 +589,9 @@ impl StreamInner {
         // Submissions and entries count alike: value `n` is entry `n - 1`.
         let completed = self.completed().min(self.submitted());
         while state.cursor.get() < completed {
-            let Some(slot) = state.cursor.pop() else { break };
+            let Some(slot) = state.cursor.pop() else {
+                break;
+            };
             if let Some(mark) = state.marks.get(slot as usize).copied() {
                 state.commands.release(mark.commands);
                 state.launches.release(mark.launches);
@@ -610,9 +702,17 @@ const PIECES_PER_SUBMISSION: usize = 5;
 
 /// Tells the channel of new local memory.
 fn set_local_memory(push: &mut PushWriter<'_>, local: &LocalMemory) -> Result<(), Error> {
-    let Some(memory) = &local.memory else { return Ok(()) };
-    push.write(Subchannel::COMPUTE, &SetShaderLocalMemory { at: memory.va() })?;
-    let size = SetShaderLocalMemoryNonThrottled { bytes_per_tpc: local.per_tpc, max_sm_count: 0xff };
+    let Some(memory) = &local.memory else {
+        return Ok(());
+    };
+    push.write(
+        Subchannel::COMPUTE,
+        &SetShaderLocalMemory { at: memory.va() },
+    )?;
+    let size = SetShaderLocalMemoryNonThrottled {
+        bytes_per_tpc: local.per_tpc,
+        max_sm_count: 0xff,
+    };
     push.write(Subchannel::COMPUTE, &size)?;
     Ok(())
 }

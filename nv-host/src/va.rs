@@ -20,7 +20,9 @@ impl VaAllocator {
 
     /// All of `base..base + length` is free; both are multiples of [`Self::UNIT`].
     pub(crate) fn new(base: GpuVa, length: u64) -> Self {
-        Self { free: BTreeMap::from([(base.0, length)]) }
+        Self {
+            free: BTreeMap::from([(base.0, length)]),
+        }
     }
 
     /// What `bytes` take, rounded up to whole units.
@@ -30,8 +32,13 @@ impl VaAllocator {
 
     /// Takes `bytes` of addresses, rounded up to whole units.
     pub(crate) fn take(&mut self, bytes: u64) -> Result<GpuVa, Error> {
-        let exhausted = Error::OutOfMemory { what: "GPU virtual addresses", bytes };
-        let Some(length) = Self::rounded(bytes) else { return Err(exhausted) };
+        let exhausted = Error::OutOfMemory {
+            what: "GPU virtual addresses",
+            bytes,
+        };
+        let Some(length) = Self::rounded(bytes) else {
+            return Err(exhausted);
+        };
         let found = self.free.iter().find(|(_, free)| **free >= length);
         let Some((start, free)) = found.map(|(start, free)| (*start, *free)) else {
             return Err(exhausted);
@@ -45,7 +52,9 @@ impl VaAllocator {
 
     /// Gives back what [`Self::take`] gave for the same `bytes`.
     pub(crate) fn give_back(&mut self, va: GpuVa, bytes: u64) {
-        let Some(mut length) = Self::rounded(bytes) else { return };
+        let Some(mut length) = Self::rounded(bytes) else {
+            return;
+        };
         let mut start = va.0;
         if let Some((before, free)) = self.free.range(..start).next_back().map(|(s, l)| (*s, *l))
             && before + free == start
@@ -71,8 +80,10 @@ mod tests {
     fn ranges_never_overlap_and_come_back_whole() {
         let mut va = VaAllocator::new(GpuVa(64 << 30), 64 * MIB);
         let sizes = [1, 2 * MIB, 2 * MIB + 1, 7 * MIB, 4096];
-        let mut live: Vec<(GpuVa, u64)> =
-            sizes.iter().map(|bytes| (va.take(*bytes).unwrap(), *bytes)).collect();
+        let mut live: Vec<(GpuVa, u64)> = sizes
+            .iter()
+            .map(|bytes| (va.take(*bytes).unwrap(), *bytes))
+            .collect();
         for (i, (a, a_bytes)) in live.iter().enumerate() {
             assert!(a.is_aligned(VaAllocator::UNIT));
             for (b, b_bytes) in &live[i + 1..] {
@@ -92,7 +103,10 @@ mod tests {
     fn exhaustion_is_an_error_and_leaves_the_rest() {
         let mut va = VaAllocator::new(GpuVa(0), 4 * MIB);
         let first = va.take(4 * MIB).unwrap();
-        assert!(matches!(va.take(1), Err(Error::OutOfMemory { bytes: 1, .. })));
+        assert!(matches!(
+            va.take(1),
+            Err(Error::OutOfMemory { bytes: 1, .. })
+        ));
         assert!(matches!(va.take(u64::MAX), Err(Error::OutOfMemory { .. })));
         va.give_back(first, 4 * MIB);
         assert_eq!(va.take(1).unwrap(), first);

@@ -74,7 +74,17 @@ mod tests {
         assert!(start.elapsed() >= limit);
         assert!(start.elapsed() < Duration::from_secs(1));
         let mut looks = 0;
-        assert_eq!(wait(limit, || { looks += 1; looks > 1000 }, || false), Outcome::Done);
+        assert_eq!(
+            wait(
+                limit,
+                || {
+                    looks += 1;
+                    looks > 1000
+                },
+                || false
+            ),
+            Outcome::Done
+        );
     }
 
     #[test]
@@ -84,7 +94,10 @@ mod tests {
         let start = Instant::now();
         let outcome = wait(
             Duration::from_secs(1),
-            || { looks += 1; start.elapsed() > SPIN * 2 },
+            || {
+                looks += 1;
+                start.elapsed() > SPIN * 2
+            },
             || start.elapsed() > SPIN * 2,
         );
         assert_eq!(outcome, Outcome::Done);

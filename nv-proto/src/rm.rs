@@ -30,6 +30,9 @@ pub use version::{Abi, BRANCHES, Branch, DriverVersion, Fit, UnsupportedDriver};
 
 /// Parameters of an object's allocation that hold no pointer.
 pub trait AllocParams: layout::sealed::Sealed {
+    /// Whether they are the parameters of objects of `class`. Another class might find a pointer in them.
+    fn fits(class: ClassId) -> bool;
+
     /// What a release's driver expects.
     fn bytes_mut(&mut self, version: DriverVersion) -> &mut [u8];
 
@@ -46,6 +49,17 @@ pub trait Control: layout::sealed::Sealed {
 
     /// What a release's driver expects: it refuses another size.
     fn bytes_mut(&mut self, version: DriverVersion) -> &mut [u8];
+}
+
+/// Every structure described here and in [`crate::uvm`]; two of one name are layouts of different releases.
+pub fn shapes() -> impl Iterator<Item = &'static Shape> {
+    let all = [
+        escape::SHAPES,
+        alloc::SHAPES,
+        control::SHAPES,
+        crate::uvm::SHAPES,
+    ];
+    all.into_iter().flatten()
 }
 
 impl From<Handle> for U32 {

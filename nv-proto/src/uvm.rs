@@ -24,6 +24,10 @@ pub trait UvmCommand: sealed::Sealed {
     fn read_back(&mut self, _version: DriverVersion) {}
 }
 
+/// `gpu_mapping_type` that allows loads, stores and atomics (`UvmGpuMappingTypeReadWriteAtomic`; seen in a
+/// working sequence on an H200).
+pub const GPU_MAPPING_TYPE_READ_WRITE_ATOMIC: u32 = 1;
+
 /// The most bytes that a UVM call described here has, in any release.
 pub const MAX_PARAMS: usize = size_of::<MapExternalAllocationParams>();
 
@@ -86,11 +90,12 @@ pub struct MapExternalAllocation {
 impl MapExternalAllocation {
     const CHANGED: DriverVersion = v(550, 40, 53);
 
-    /// A mapping for one GPU with the default attributes.
+    /// A mapping for one GPU that may read, write and do atomics.
     #[must_use]
-    pub fn one_gpu(mut params: MapExternalAllocationParams, gpu: Uuid) -> Self {
+    pub fn one_gpu(mut params: MapExternalAllocationParams, gpu: [u8; 16]) -> Self {
         if let Some(first) = params.per_gpu_attributes.first_mut() {
             first.gpu_uuid = gpu;
+            first.gpu_mapping_type = U32::new(GPU_MAPPING_TYPE_READ_WRITE_ATOMIC);
         }
         params.gpu_attributes_count = U64::new(1);
         Self::from(params)
@@ -158,6 +163,20 @@ impl UvmCommand for MapExternalAllocation {
         if version < Self::CHANGED {
             self.params.rm_status = self.other.rm_status;
         }
+    }
+}
+
+impl core::ops::Deref for MapExternalAllocation {
+    type Target = MapExternalAllocationParams;
+
+    fn deref(&self) -> &Self::Target {
+        &self.params
+    }
+}
+
+impl core::ops::DerefMut for MapExternalAllocation {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.params
     }
 }
 
@@ -240,13 +259,9 @@ commands! {
 }
 
 layouts! {
-    /// A GPU's UUID, 16 bytes.
-    Uuid = "NvProcessorUuid" {
-        uuid: [u8; 16] = "uuid",
-    }
     /// How one GPU maps an external allocation; all zero but the UUID is the default.
     GpuMappingAttributes = "UvmGpuMappingAttributes" {
-        gpu_uuid: Uuid = "gpuUuid",
+        gpu_uuid: [u8; 16] = "gpuUuid",
         gpu_mapping_type: U32 = "gpuMappingType",
         gpu_caching_type: U32 = "gpuCachingType",
         gpu_format_type: U32 = "gpuFormatType",
@@ -266,7 +281,7 @@ layouts! {
     }
     /// `UVM_REGISTER_GPU`: makes a GPU known to this UVM address space.
     RegisterGpu = "UVM_REGISTER_GPU_PARAMS" {
-        gpu_uuid: Uuid = "gpu_uuid",
+        gpu_uuid: [u8; 16] = "gpu_uuid",
         numa_enabled: u8 = "numaEnabled",
         #[doc(hidden)] _pad17: [u8; 3] = "",
         numa_node_id: I32 = "numaNodeId",
@@ -277,12 +292,12 @@ layouts! {
     }
     /// `UVM_UNREGISTER_GPU`: takes a GPU away from this UVM address space.
     UnregisterGpu = "UVM_UNREGISTER_GPU_PARAMS" {
-        gpu_uuid: Uuid = "gpu_uuid",
+        gpu_uuid: [u8; 16] = "gpu_uuid",
         rm_status: U32 = "rmStatus",
     }
     /// `UVM_REGISTER_GPU_VASPACE`: hands a resource-manager address space to UVM.
     RegisterGpuVaspace = "UVM_REGISTER_GPU_VASPACE_PARAMS" {
-        gpu_uuid: Uuid = "gpuUuid",
+        gpu_uuid: [u8; 16] = "gpuUuid",
         rm_ctrl_fd: I32 = "rmCtrlFd",
         h_client: U32 = "hClient",
         h_va_space: U32 = "hVaSpace",
@@ -290,12 +305,12 @@ layouts! {
     }
     /// `UVM_UNREGISTER_GPU_VASPACE`: takes an address space back from UVM.
     UnregisterGpuVaspace = "UVM_UNREGISTER_GPU_VASPACE_PARAMS" {
-        gpu_uuid: Uuid = "gpuUuid",
+        gpu_uuid: [u8; 16] = "gpuUuid",
         rm_status: U32 = "rmStatus",
     }
     /// `UVM_REGISTER_CHANNEL`: lets a channel run in a UVM address space; `base` and `length` are addresses for its own buffers.
     RegisterChannel = "UVM_REGISTER_CHANNEL_PARAMS" {
-        gpu_uuid: Uuid = "gpuUuid",
+        gpu_uuid: [u8; 16] = "gpuUuid",
         rm_ctrl_fd: I32 = "rmCtrlFd",
         h_client: U32 = "hClient",
         h_channel: U32 = "hChannel",
@@ -307,7 +322,7 @@ layouts! {
     }
     /// `UVM_UNREGISTER_CHANNEL`: takes a channel away, before release 590.44.01.
     UnregisterChannelParams = "UVM_UNREGISTER_CHANNEL_PARAMS" sizes [(v(535, 43, 2), 0x1c), (v(590, 44, 1), 0x0)] {
-        gpu_uuid: Uuid = "gpuUuid",
+        gpu_uuid: [u8; 16] = "gpuUuid",
         h_client: U32 = "hClient",
         h_channel: U32 = "hChannel",
         rm_status: U32 = "rmStatus",
@@ -320,14 +335,14 @@ layouts! {
     }
     /// `UVM_ENABLE_PEER_ACCESS`: lets two GPUs reach each other's memory.
     EnablePeerAccess = "UVM_ENABLE_PEER_ACCESS_PARAMS" {
-        gpu_uuid_a: Uuid = "gpuUuidA",
-        gpu_uuid_b: Uuid = "gpuUuidB",
+        gpu_uuid_a: [u8; 16] = "gpuUuidA",
+        gpu_uuid_b: [u8; 16] = "gpuUuidB",
         rm_status: U32 = "rmStatus",
     }
     /// `UVM_DISABLE_PEER_ACCESS`: ends [`EnablePeerAccess`].
     DisablePeerAccess = "UVM_DISABLE_PEER_ACCESS_PARAMS" {
-        gpu_uuid_a: Uuid = "gpuUuidA",
-        gpu_uuid_b: Uuid = "gpuUuidB",
+        gpu_uuid_a: [u8; 16] = "gpuUuidA",
+        gpu_uuid_b: [u8; 16] = "gpuUuidB",
         rm_status: U32 = "rmStatus",
     }
     /// `UVM_CREATE_EXTERNAL_RANGE`: sets a range of addresses aside for memory that the caller manages.
@@ -365,7 +380,7 @@ layouts! {
     UnmapExternal = "UVM_UNMAP_EXTERNAL_PARAMS" {
         base: U64 = "base",
         length: U64 = "length",
-        gpu_uuid: Uuid = "gpuUuid",
+        gpu_uuid: [u8; 16] = "gpuUuid",
         rm_status: U32 = "rmStatus",
         #[doc(hidden)] _pad36: [u8; 4] = "",
     }

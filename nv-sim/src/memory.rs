@@ -46,10 +46,17 @@ pub trait AddressSpace: Sync {
     fn cells(&self, va: u64, cells: usize, access: Access) -> Result<&[AtomicU64], MmuFault>;
 }
 
-/// A run of memory: one allocation, zero when made.
+/// A run of memory: one allocation, zero when made, or pages that the client owns.
 #[derive(Debug)]
 pub struct Memory {
-    cells: Box<[AtomicU64]>,
+    cells: Cells,
+}
+
+#[derive(Debug)]
+enum Cells {
+    Own(Box<[AtomicU64]>),
+    /// Lent by a client for as long as the memory object lives: freeing it waits for every user.
+    Lent(&'static [AtomicU64]),
 }
 
 impl Memory {
@@ -57,19 +64,38 @@ impl Memory {
     #[must_use]
     pub fn zeroed(bytes: usize) -> Option<Self> {
         let cells = <[AtomicU64]>::new_box_zeroed_with_elems(bytes.div_ceil(8)).ok()?;
-        Some(Self { cells })
+        Some(Self {
+            cells: Cells::Own(cells),
+        })
+    }
+
+    /// Memory that lies in a client's own pages.
+    #[must_use]
+    pub fn lent(cells: &'static [AtomicU64]) -> Self {
+        Self {
+            cells: Cells::Lent(cells),
+        }
+    }
+
+    /// Whether the pages are a client's.
+    #[must_use]
+    pub fn is_lent(&self) -> bool {
+        matches!(self.cells, Cells::Lent(_))
     }
 
     /// Its cells.
     #[must_use]
     pub fn cells(&self) -> &[AtomicU64] {
-        &self.cells
+        match &self.cells {
+            Cells::Own(cells) => cells,
+            Cells::Lent(cells) => cells,
+        }
     }
 
     /// Its size in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.cells.len() * 8
+        self.cells().len() * 8
     }
 }
 
@@ -90,7 +116,7 @@ impl Span {
         }
         let first = usize::try_from(offset / 8).ok()?;
         let cells = usize::try_from(length / 8).ok()?;
-        if first.checked_add(cells)? > memory.cells.len() {
+        if first.checked_add(cells)? > memory.cells().len() {
             return None;
         }
         Some(Self {
@@ -104,7 +130,7 @@ impl Span {
     #[must_use]
     pub fn cells(&self) -> &[AtomicU64] {
         self.memory
-            .cells
+            .cells()
             .get(self.first..self.first + self.cells)
             .unwrap_or(&[])
     }

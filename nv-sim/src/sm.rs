@@ -6,6 +6,17 @@ use nv_proto::unit::{Dim3, SmVersion};
 
 use crate::memory::{AddressSpace, MmuFault};
 
+mod access;
+mod atomics;
+mod block;
+mod code;
+mod exec;
+mod grid;
+mod ieee;
+mod launch;
+mod lower;
+mod regs;
+
 /// One constant bank of a launch.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct ConstantBank {
@@ -69,6 +80,13 @@ pub enum FaultKind {
         /// The address within local memory.
         address: u64,
     },
+    /// A constant-bank offset past the bank's size, or a bank that the launch has not.
+    ConstantOutOfRange {
+        /// The bank.
+        bank: u8,
+        /// The offset in bytes.
+        offset: u32,
+    },
     /// The kernel executed a trap.
     Trap,
     /// An instruction that the hardware has not, or a register past the kernel's count.
@@ -80,6 +98,12 @@ pub enum FaultKind {
     },
     /// The launch was cancelled: its channel was freed, or its limit of time passed.
     Cancelled,
+    /// The launch asks for more than the machine has: threads of a block, blocks that must run together,
+    /// or memory of the host for its registers, shared and local memory.
+    Resources {
+        /// What was asked for, in bytes or threads.
+        needed: u64,
+    },
     /// No thread can go on: every one waits for another.
     Deadlock,
 }
@@ -112,12 +136,15 @@ pub struct Stats {
 
 /// Runs a whole grid. `cancel` is looked at often: once it is true the grid stops.
 ///
+/// Blocks run on a few threads of the host. Blocks of a cluster take turns on one of them; the blocks of a cooperative
+/// grid are all under way together.
+///
 /// # Errors
 /// The first fault of any thread.
 pub fn run(
-    _grid: &Grid,
-    _memory: &dyn AddressSpace,
-    _cancel: &AtomicBool,
+    grid: &Grid,
+    memory: &dyn AddressSpace,
+    cancel: &AtomicBool,
 ) -> Result<Stats, Box<Fault>> {
-    Ok(Stats::default())
+    grid::run(grid, memory, cancel)
 }

@@ -1,12 +1,18 @@
 //! Where the integration tests find their golden vectors and cubins.
 
+pub mod tables;
+
+pub mod conformance;
+
 use std::path::PathBuf;
 
 pub mod qmd_gen;
 
-/// The path of a file below `tests/`, such as `golden/seed/cases.json`.
+/// The path of a file below `tests/`, such as `golden/seed/cases.json`. The variable `NV_TESTS` names that folder
+/// where the tests run on another machine than the one that built them.
 pub fn path(relative: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(relative)
+    let root = std::env::var_os("NV_TESTS").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    PathBuf::from(root).join(relative)
 }
 
 /// The bytes of a file below `tests/`.

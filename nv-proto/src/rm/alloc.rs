@@ -4,7 +4,9 @@
 //! caller's buffer must be at least as large as the newest layout: hosts copy these bytes into a larger one.
 
 use super::layout::{layouts, v, versioned};
+use super::names::classes::*;
 use super::{AllocParams, DriverVersion, I32, Layout, U32, U64};
+use crate::unit::ClassId;
 
 versioned! {
     /// `*_CHANNEL_GPFIFO_*`: a channel, in the layout of a release.
@@ -15,6 +17,10 @@ versioned! {
 }
 
 impl AllocParams for ChannelGpfifoAlloc {
+    fn fits(class: ClassId) -> bool {
+        engine_class(class, 0x6f)
+    }
+
     fn bytes_mut(&mut self, version: DriverVersion) -> &mut [u8] {
         Self::bytes_mut(self, version)
     }
@@ -24,9 +30,19 @@ impl AllocParams for ChannelGpfifoAlloc {
     }
 }
 
+/// Whether `class` is one of a family of engine classes, which end in the same byte (from Volta on, as the
+/// class tables have them).
+fn engine_class(class: ClassId, family: u32) -> bool {
+    (0xc300..=0xffff).contains(&class.0) && class.0 & 0xff == family
+}
+
 macro_rules! alloc_params {
-    ($( $name:ident ),* $(,)?) => { $(
+    ($( $name:ident: |$class:ident| $fits:expr; )*) => { $(
         impl AllocParams for $name {
+            fn fits($class: ClassId) -> bool {
+                $fits
+            }
+
             fn bytes_mut(&mut self, version: DriverVersion) -> &mut [u8] {
                 self.prefix_mut(version)
             }
@@ -36,8 +52,17 @@ macro_rules! alloc_params {
 
 // Each holds no pointer that the driver follows: see the types' own words.
 alloc_params! {
-    DeviceAlloc, SubdeviceAlloc, VaSpaceAlloc, MemoryVirtualAlloc, MemoryAlloc, ChannelGroupAlloc,
-    CtxShareAlloc, DebuggerAlloc, HopperUsermodeAlloc, CopyAlloc, GrAlloc,
+    DeviceAlloc: |class| class == NV01_DEVICE_0;
+    SubdeviceAlloc: |class| class == NV20_SUBDEVICE_0;
+    VaSpaceAlloc: |class| class == FERMI_VASPACE_A;
+    MemoryVirtualAlloc: |class| class == NV01_MEMORY_VIRTUAL;
+    MemoryAlloc: |class| class == NV01_MEMORY_SYSTEM || class == NV01_MEMORY_LOCAL_USER;
+    ChannelGroupAlloc: |class| class == KEPLER_CHANNEL_GROUP_A;
+    CtxShareAlloc: |class| class == FERMI_CONTEXT_SHARE_A;
+    DebuggerAlloc: |class| class == GT200_DEBUGGER;
+    HopperUsermodeAlloc: |class| engine_class(class, 0x61);
+    CopyAlloc: |class| engine_class(class, 0xb5);
+    GrAlloc: |class| engine_class(class, 0xc0);
 }
 
 layouts! {
@@ -93,7 +118,7 @@ layouts! {
     }
     /// `NV01_MEMORY_LOCAL_USER` and `NV01_MEMORY_SYSTEM`: memory on the GPU or in the host.
     ///
-    /// `address` comes back from the driver, which follows no pointer put there for these classes.
+    /// `address` is an answer: the driver clears what is put there and follows no pointer for these classes.
     MemoryAlloc = "NV_MEMORY_ALLOCATION_PARAMS" sizes [(v(535, 43, 2), 0x78), (v(545, 23, 6), 0x80)] {
         owner: U32 = "owner",
         type_: U32 = "type",

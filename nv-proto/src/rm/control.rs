@@ -157,7 +157,7 @@ layouts! {
     /// `NV2080_CTRL_CMD_GPU_GET_NAME_STRING`: the product name of a GPU.
     GpuGetNameString = "NV2080_CTRL_GPU_GET_NAME_STRING_PARAMS" sizes [(v(535, 43, 2), 0x84), (v(595, 44, 2), 0x44)] {
         gpu_name_string_flags: U32 = "gpuNameStringFlags",
-        gpu_name_string: [u8; 64] = "gpuNameString",
+        gpu_name_string: [u8; 128] = "gpuNameString",
     }
     /// One fact of [`GpuGetInfoV2`].
     GpuInfo = "NV2080_CTRL_GPU_INFO" {
@@ -167,7 +167,7 @@ layouts! {
     /// `NV2080_CTRL_CMD_GPU_GET_INFO_V2`: facts of a GPU by index.
     GpuGetInfoV2 = "NV2080_CTRL_GPU_GET_INFO_V2_PARAMS" sizes [(v(535, 43, 2), 0x204), (v(545, 23, 6), 0x20c), (v(575, 51, 2), 0x214), (v(580, 65, 6), 0x234), (v(610, 43, 2), 0x244)] {
         gpu_info_list_size: U32 = "gpuInfoListSize",
-        gpu_info_list: [GpuInfo; 70] = "gpuInfoList",
+        gpu_info_list: [GpuInfo; 72] = "gpuInfoList",
     }
     /// `NV2080_CTRL_CMD_GPU_GET_ENGINES_V2`: the engines that a GPU has.
     GpuGetEnginesV2 = "NV2080_CTRL_GPU_GET_ENGINES_V2_PARAMS" sizes [(v(535, 43, 2), 0xfc), (v(545, 23, 6), 0x100), (v(550, 40, 7), 0x104), (v(560, 28, 3), 0x154)] {

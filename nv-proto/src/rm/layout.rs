@@ -110,7 +110,11 @@ macro_rules! layouts {
                 full: size_of::<$name>(),
             };
         }
-    )* };
+    )*
+
+    /// Every structure defined here.
+    pub(crate) const SHAPES: &[$crate::rm::Shape] = &[ $( <$name as $crate::rm::Layout>::SHAPE ),* ];
+    };
 }
 
 /// Defines a pair of layouts of which a release has one: `Name { Wide | Other, before|since version, fields }`.
@@ -158,6 +162,20 @@ macro_rules! versioned {
                 } else {
                     <$wide as $crate::rm::Layout>::SHAPE
                 }
+            }
+        }
+
+        impl core::ops::Deref for $name {
+            type Target = $wide;
+
+            fn deref(&self) -> &$wide {
+                &self.params
+            }
+        }
+
+        impl core::ops::DerefMut for $name {
+            fn deref_mut(&mut self) -> &mut $wide {
+                &mut self.params
             }
         }
 

@@ -86,7 +86,8 @@ def main():
                     for w in words:
                         if w.startswith("base="):
                             extra_ops.add(w[5:])
-                    words.sort(key=lambda w: (ranks.get(w, 99), w))
+                    words = sorted(w for w in words if w[0] != ".") + sorted(
+                        (w for w in words if w[0] == "."), key=lambda w: ranks.get(w, 99))
                     # Words that only say what others say too.
                     words = [w for w in words if w != "none"]
                     rows.append((int(v), intern(tokens, " ".join(words))))

@@ -1,3 +1,41 @@
-//! The `nv` command line.
+//! `nv`: run, inspect and diagnose NVIDIA GPUs with no vendor user-space library.
 
-fn main() {}
+mod bench;
+mod demo;
+mod device;
+mod exit;
+mod input;
+mod run;
+mod table;
+mod value;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Run NVIDIA GPUs with no vendor user-space library.
+#[derive(Debug, Parser)]
+#[command(version, arg_required_else_help = true, after_help = exit::HELP)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run four kernels on the best GPU there is and check every element of their results.
+    Demo(demo::Args),
+    /// Measure latencies and bandwidths.
+    Bench(bench::Args),
+    /// Run one kernel of a cubin.
+    Run(run::Args),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Demo(args) => demo::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Run(args) => run::run(&args),
+    };
+    exit::code(outcome)
+}

@@ -1,0 +1,255 @@
+//! One GPU: its channels, its doorbell, and the thread that runs them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread::{self, JoinHandle, Thread};
+use std::time::{Duration, Instant, SystemTime};
+
+use nv_proto::unit::SubmitToken;
+
+use crate::channel::{Channel, lock};
+use crate::chip::Chip;
+use crate::fault::{MMU_FAULT, Stop};
+use crate::host::{self, Progress};
+
+/// A GPU, as its worker and its doorbell see it.
+pub(crate) struct Gpu {
+    /// Its place among the machine's GPUs.
+    pub(crate) index: u32,
+    pub(crate) chip: Chip,
+    pub(crate) uuid: [u8; 16],
+    /// Its memory in bytes.
+    pub(crate) capacity: u64,
+    /// How much of it is allocated.
+    pub(crate) used: AtomicU64,
+    channels: Mutex<BTreeMap<u32, Arc<Channel>>>,
+    /// One bit for each channel whose doorbell was rung.
+    rung: [AtomicU64; Self::CHANNELS / 64],
+    stop: AtomicBool,
+    worker: OnceLock<Thread>,
+    clock: Clock,
+}
+
+impl fmt::Debug for Gpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gpu")
+            .field("index", &self.index)
+            .field("chip", &self.chip)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Gpu {
+    /// Channels that a GPU has: the token's channel field is 12 bits wide.
+    pub(crate) const CHANNELS: usize = 4096;
+
+    /// Makes a GPU and starts its worker.
+    pub(crate) fn start(
+        index: u32,
+        chip: Chip,
+        capacity: u64,
+    ) -> std::io::Result<(Arc<Self>, JoinHandle<()>)> {
+        let mut uuid = *b"nv-sim \0\0\0\0\0\0\0\0\0";
+        for (target, source) in uuid.iter_mut().skip(8).zip(chip.code_name().bytes()) {
+            *target = source;
+        }
+        uuid[15] = index as u8;
+        let gpu = Arc::new(Self {
+            index,
+            chip,
+            uuid,
+            capacity,
+            used: AtomicU64::new(0),
+            channels: Mutex::default(),
+            rung: [const { AtomicU64::new(0) }; Self::CHANNELS / 64],
+            stop: AtomicBool::new(false),
+            worker: OnceLock::new(),
+            clock: Clock::default(),
+        });
+        let shared = gpu.clone();
+        let name = format!("nv-sim gpu {index}");
+        let worker = thread::Builder::new()
+            .name(name)
+            .spawn(move || shared.work())?;
+        let _ = gpu.worker.set(worker.thread().clone());
+        Ok((gpu, worker))
+    }
+
+    /// Tells the worker to end: running grids stop.
+    pub(crate) fn shut_down(&self) {
+        self.stop.store(true, Ordering::Release);
+        for channel in lock(&self.channels).values() {
+            channel.cancel.store(true, Ordering::Release);
+        }
+        self.wake();
+    }
+
+    /// Nanoseconds, as the GPU's timer counts them.
+    pub(crate) fn nanoseconds(&self) -> u64 {
+        self.clock.nanoseconds()
+    }
+
+    /// Takes `bytes` of memory; `false` when there is not that much.
+    pub(crate) fn reserve(&self, bytes: u64) -> bool {
+        let take = |used: u64| {
+            used.checked_add(bytes)
+                .filter(|used| *used <= self.capacity)
+        };
+        self.used
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, take)
+            .is_ok()
+    }
+
+    /// Gives back what [`Gpu::reserve`] took.
+    pub(crate) fn release(&self, bytes: u64) {
+        self.used.fetch_sub(bytes, Ordering::AcqRel);
+    }
+
+    /// Adds the channel that `make` makes of a free number; `None` when all are taken.
+    pub(crate) fn add_channel(
+        &self,
+        make: impl FnOnce(u32) -> Arc<Channel>,
+    ) -> Option<Arc<Channel>> {
+        let mut channels = lock(&self.channels);
+        // Numbers below 4 are the driver's own (an H200 gave out 4 and 5 first).
+        let id = (4..Self::CHANNELS as u32).find(|id| !channels.contains_key(id))?;
+        let channel = make(id);
+        channels.insert(id, channel.clone());
+        Some(channel)
+    }
+
+    /// Takes a channel off the GPU; once this returns it is not running.
+    pub(crate) fn remove_channel(&self, channel: &Channel) {
+        lock(&self.channels).remove(&channel.id);
+        channel.retire();
+    }
+
+    /// Stops the channels that run at this moment: memory was taken away under them.
+    pub(crate) fn stop_running(&self) {
+        for channel in lock(&self.channels).values() {
+            if channel.execution.try_lock().is_err() {
+                let text = "memory that its address space mapped was freed while it ran".to_owned();
+                channel.stop(&Stop::new(MMU_FAULT, text), self.nanoseconds());
+                channel.cancel.store(true, Ordering::Release);
+            }
+        }
+    }
+
+    /// The value that rings the doorbell for a channel (`work_submit_token` in `facts/methods.json`).
+    pub(crate) fn token(&self, channel: &Channel) -> SubmitToken {
+        let doorbell_enable = u32::from(self.chip == Chip::Gb202) << 30;
+        SubmitToken(channel.id | doorbell_enable)
+    }
+
+    /// Notes that a channel may have work.
+    pub(crate) fn ring(&self, token: SubmitToken) {
+        let id = token.0 as usize % Self::CHANNELS;
+        if let Some(word) = self.rung.get(id / 64) {
+            word.fetch_or(1 << (id % 64), Ordering::AcqRel);
+        }
+        self.wake();
+    }
+
+    fn wake(&self) {
+        if let Some(worker) = self.worker.get() {
+            worker.unpark();
+        }
+    }
+
+    /// The worker: goes round the channels that have work.
+    fn work(&self) {
+        let mut busy: Vec<Arc<Channel>> = Vec::new();
+        let mut quiet_rounds = 0_u32;
+        while !self.stop.load(Ordering::Acquire) {
+            self.collect_rung(&mut busy);
+            let mut ran = false;
+            busy.retain(|channel| match host::advance(self, channel) {
+                Progress::Ran => {
+                    ran = true;
+                    true
+                }
+                Progress::Waiting => true,
+                Progress::Done => false,
+            });
+            if ran {
+                quiet_rounds = 0;
+            } else if busy.is_empty() {
+                quiet_rounds = 0;
+                thread::park();
+            } else {
+                // Every channel waits for a semaphore, which a CPU may write at any time with no doorbell.
+                quiet_rounds = quiet_rounds.saturating_add(1);
+                match quiet_rounds {
+                    0..64 => thread::yield_now(),
+                    64..512 => thread::park_timeout(Duration::from_micros(50)),
+                    _ => thread::park_timeout(Duration::from_micros(500)),
+                }
+            }
+        }
+    }
+
+    fn collect_rung(&self, busy: &mut Vec<Arc<Channel>>) {
+        for (index, word) in self.rung.iter().enumerate() {
+            if word.load(Ordering::Relaxed) == 0 {
+                continue;
+            }
+            let mut bits = word.swap(0, Ordering::AcqRel);
+            while bits != 0 {
+                let id = index as u32 * 64 + bits.trailing_zeros();
+                bits &= bits - 1;
+                let Some(channel) = lock(&self.channels).get(&id).cloned() else {
+                    continue;
+                };
+                // Not by number: a freed channel's may be in use again.
+                if !busy.iter().any(|other| Arc::ptr_eq(other, &channel)) {
+                    busy.push(channel);
+                }
+            }
+        }
+    }
+}
+
+/// The GPU's timer: nanoseconds since 1970, which never go back.
+#[derive(Debug)]
+struct Clock {
+    start: Instant,
+    origin: u64,
+}
+
+impl Clock {
+    fn nanoseconds(&self) -> u64 {
+        self.origin
+            .saturating_add(self.start.elapsed().as_nanos() as u64)
+    }
+}
+
+impl Default for Clock {
+    fn default() -> Self {
+        let since = SystemTime::now()
+            .duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default();
+        Self {
+            start: Instant::now(),
+            origin: since.as_nanos() as u64,
+        }
+    }
+}
+
+/// Tells a GPU that a channel has work. Ringing takes no lock.
+#[derive(Clone, Debug)]
+pub struct Doorbell {
+    gpu: Arc<Gpu>,
+}
+
+impl Doorbell {
+    pub(crate) fn new(gpu: Arc<Gpu>) -> Self {
+        Self { gpu }
+    }
+
+    /// Says that the channel of `token` has new entries. A token of no channel does nothing, as on hardware.
+    pub fn ring(&self, token: SubmitToken) {
+        self.gpu.ring(token);
+    }
+}

@@ -173,20 +173,41 @@ impl<'a> Entry<'a> {
             .unwrap_or("")
     }
 
-    /// Options that go with it: those of the compiler, or a copy of a cubin's `.nv.compat`.
+    /// The compiler's options that go with it.
     #[must_use]
     pub fn options(&self) -> &'a [u8] {
-        let place = elf::range(self.header, self.raw.options.get().into(), 8)
-            .filter(|_| self.raw.options.get() != 0);
-        match place {
+        match self.extra() {
+            Some((start, size)) if self.flags() & FLAG_COMPAT == 0 => {
+                elf::range(self.header, start, size).unwrap_or(&[])
+            }
+            _ => &[],
+        }
+    }
+
+    /// A copy of its cubin's `.nv.compat`, which entries for `sm_100` and later have.
+    #[must_use]
+    pub fn compat(&self) -> &'a [u8] {
+        match self.extra() {
+            // The options, a text that ends with a zero, come first: it is empty.
+            Some((start, size)) if self.flags() & FLAG_COMPAT != 0 => {
+                elf::range(self.header, start.saturating_add(1), size).unwrap_or(&[])
+            }
+            _ => &[],
+        }
+    }
+
+    /// Where in the header its extra data lie, and how many bytes.
+    fn extra(&self) -> Option<(u64, u64)> {
+        let at = self.raw.options.get();
+        match elf::range(self.header, at.into(), 8).filter(|_| at != 0) {
             Some(&[a, b, c, d, e, f, g, h]) => {
                 let (start, size) = (
                     u32::from_le_bytes([a, b, c, d]),
                     u32::from_le_bytes([e, f, g, h]),
                 );
-                elf::range(self.header, start.into(), size.into()).unwrap_or(&[])
+                Some((start.into(), size.into()))
             }
-            _ => &[],
+            _ => None,
         }
     }
 
@@ -580,6 +601,8 @@ const FLAG_ZSTD: u64 = 0x8000;
 /// Entries of kind LTO with this one do not hold a plain frame.
 const FLAG_LTO: u64 = 0x1_0000;
 const FLAGS_COMPRESSION: u64 = FLAG_LZ4 | FLAG_ZSTD | FLAG_LTO;
+/// Its extra data are a copy of `.nv.compat`.
+const FLAG_COMPAT: u64 = 0x100_0000;
 /// `sm_90a` and its like.
 const FLAG_ARCHITECTURE: u64 = 0x10_0000;
 /// `sm_100f` and its like.

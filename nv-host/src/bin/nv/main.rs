@@ -3,8 +3,11 @@
 mod bench;
 mod demo;
 mod device;
+mod devices;
+mod doctor;
 mod exit;
 mod input;
+mod push;
 mod qmd;
 mod run;
 mod table;
@@ -28,19 +31,28 @@ enum Command {
     Demo(demo::Args),
     /// Measure latencies and bandwidths.
     Bench(bench::Args),
+    /// List the GPUs of this machine; it needs no permission to open them.
+    Devices(devices::Args),
+    /// Check what will work here, and say what to do about what will not.
+    Doctor(doctor::Args),
     /// Run one kernel of a cubin.
     Run(run::Args),
     /// Print and compare launch descriptors.
     #[command(subcommand)]
     Qmd(qmd::Args),
+    /// Show pushbuffers as text, or how two of them differ.
+    Push(push::Args),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Devices(args) => devices::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Qmd(args) => qmd::run(&args),
+        Command::Push(args) => push::run(&args),
     };
     exit::code(outcome)
 }

@@ -608,7 +608,8 @@ impl Context<'_, '_> {
             Special::ClockLo | Special::TimerLo => low(time),
             Special::ClockHi | Special::TimerHi => high(time),
             Special::ClusterRank => [block.rank; LANES],
-            Special::ClusterSize => [cluster.count() as u32; LANES],
+            // An index of a record in bank 0, not a count: 1 with clusters, 0 without. Both records hold the same.
+            Special::ClusterSize => [u32::from(cluster.count() > 1); LANES],
             _ => which.lane_mask().unwrap_or([0; LANES]),
         }
     }

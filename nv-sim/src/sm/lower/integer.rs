@@ -16,6 +16,15 @@ impl Args<'_> {
             Op::Iadd3 | Op::Uiadd3 => self.iadd3(),
             Op::Iadd => self.iadd(),
             Op::Viadd => {
+                if self.flag(".16x2") {
+                    let (d, a, b) = (self.dst(0)?, self.src(1)?, self.src(2)?);
+                    return alu(move |r, m| {
+                        let v = map2(&a.get(r), &b.get(r), |a, b| {
+                            (a.wrapping_add(b) & 0xffff) | (a & 0xffff_0000).wrapping_add(b & 0xffff_0000)
+                        });
+                        r.set(d, m, &v);
+                    });
+                }
                 self.ignore(&[".32", ".S32"]);
                 let (d, a, b) = (self.dst(0)?, self.src_int(1)?, self.src_int(2)?);
                 alu(move |r, m| {
@@ -351,6 +360,7 @@ impl Args<'_> {
         let signed = !self.flag(".U32");
         self.ignore(&[".S32"]);
         let relu = self.flag(".RELU");
+        let halves = self.one_of(&[(".S16x2", true), (".U16x2", false)]);
         let wide = if self.flag(".U64") {
             Some(false)
         } else if self.flag(".S64") {
@@ -364,6 +374,21 @@ impl Args<'_> {
         let d = self.dst(0)?;
         let at = self.skip(1)?;
         let (a, b, p) = (self.src(at)?, self.src(at + 1)?, self.pred(at + 2)?);
+        if let Some(signed) = halves {
+            if relu {
+                return Err(Refused::Unimplemented);
+            }
+            return alu(move |r, m| {
+                let p = p.get(r);
+                let (a, b) = (a.get(r), b.get(r));
+                let v: Lanes = std::array::from_fn(|i| {
+                    let min = p >> i & 1 != 0;
+                    let pick = |n| min_max(half(a[i], n, signed), half(b[i], n, signed), signed, min);
+                    (pick(0) & 0xffff) | pick(1) << 16
+                });
+                r.set(d, m, &v);
+            });
+        }
         alu(move |r, m| {
             let p = p.get(r);
             let (a, b) = (a.get(r), b.get(r));
@@ -479,14 +504,17 @@ impl Args<'_> {
             let signed = !self.flag(".U8");
             let add = self.flag(".ACC");
             let (a, b, c) = (self.src(2)?, self.src(3)?, self.src(4)?);
-            if !add || signed {
+            if signed || (!add && c != Raw::ZERO) {
                 return Err(Refused::Unimplemented);
             }
             return alu(move |r, m| {
                 let v = map3(&a.get(r), &b.get(r), &c.get(r), |a, b, c| {
-                    (0..4).fold(c, |sum, i| {
-                        sum.wrapping_add(byte(a, i, false).abs_diff(byte(b, i, false)))
-                    })
+                    let diff = |i| byte(a, i, false).abs_diff(byte(b, i, false));
+                    if add {
+                        (0..4).fold(c, |sum, i| sum.wrapping_add(diff(i)))
+                    } else {
+                        (0..4).fold(0, |v, i| v | diff(i) << (8 * i))
+                    }
                 });
                 r.set(d, m, &v);
             });

@@ -54,9 +54,8 @@ fn integers() {
             let (d, sd) = (y | 1, (y | 1) as i32);
             let wide = u64::from(y) << 32 | u64::from(x);
             let bytes: Vec<u32> = (0..8).map(|i| (wide >> (8 * i)) as u32 & 0xff).collect();
-            let sign = |v: u32| if v & 0x80 != 0 { 0xff } else { 0 };
-            // Selector 0x9362: byte 2, byte 6, byte 3, and the sign of byte 1.
-            let permuted = bytes[2] | bytes[6] << 8 | bytes[3] << 16 | sign(bytes[1]) << 24;
+            // The function takes three bits of each selector.
+            let permuted = bytes[2] | bytes[6] << 8 | bytes[3] << 16 | bytes[1] << 24;
             let dot = (0..4).fold(77_i32, |s, i| {
                 s.wrapping_add(i32::from((x >> (8 * i)) as i8) * i32::from((y >> (8 * i)) as i8))
             });

@@ -249,7 +249,7 @@ impl Args<'_> {
         let atomic = self.atomic_kind(compare)?;
         let registers = if atomic.bytes() == 8 { 2 } else { 1 };
         let d = match d {
-            Some(at) => self.dst_of(at, if spin { 1 } else { registers })?,
+            Some(at) => self.dst_of(at, registers)?,
             None => Dst::None,
         };
         let mut sources = [super::Pair {
@@ -288,7 +288,7 @@ impl Args<'_> {
                 c.regs.set_pred(p, m, u32::MAX);
             }
             c.regs.set(d, m, &old.map(low));
-            if registers == 2 && !spin {
+            if registers == 2 {
                 c.regs.set(d.next(1), m, &old.map(high));
             }
             Ok(Flow::Next)

@@ -86,7 +86,12 @@ impl Compute {
                 Ok(())
             }
             other if STATE.contains(&other) || has_no_effect(other.bytes()) => Ok(()),
-            other => Err(unknown_method(COMPUTE.0, COMPUTE.1, other.bytes(), data)),
+            other => Err(unknown_method(
+                COMPUTE,
+                context.gpu.chip.compute_class(),
+                other,
+                data,
+            )),
         }
     }
 

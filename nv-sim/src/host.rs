@@ -282,7 +282,7 @@ impl Execution {
                 };
                 self.compute.method(context, write.method, data, origin)
             }
-            Some(Engine::Copy) => self.copy.method(context, method, data),
+            Some(Engine::Copy) => self.copy.method(context, write.method, data),
             None => {
                 let text = format!(
                     "method {method:#x} (data {data:#x}) on subchannel {subchannel}, bound to no class"
@@ -328,7 +328,7 @@ impl Execution {
             | host::FB_FLUSH
             | host::SET_REFERENCE
             | host::YIELD => Ok(()),
-            other => Err(unknown_method(HOST.0, HOST.1, other.bytes(), data)),
+            other => Err(unknown_method(HOST, context.channel.class, other, data)),
         }
     }
 

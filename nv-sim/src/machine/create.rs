@@ -213,7 +213,7 @@ fn chip_object(
             let group_space = space.clone().unwrap_or_else(|| device.default_space());
             let shape = ChannelGpfifoAlloc::shape(machine.options.version);
             let fields = Fields::at_least(shape, machine.options.version, params)?;
-            channel(objects, device, group.clone(), group_space, fields)
+            channel(objects, device, class, group.clone(), group_space, fields)
         }
         (0x6f, Body::Device(device)) => {
             let shape = ChannelGpfifoAlloc::shape(machine.options.version);
@@ -221,6 +221,7 @@ fn chip_object(
             channel(
                 objects,
                 device,
+                class,
                 Arc::new(Group::default()),
                 device.default_space(),
                 fields,
@@ -361,6 +362,7 @@ fn memory(
 fn channel(
     objects: &Client,
     device: &Device,
+    class: ClassId,
     group: Arc<Group>,
     group_space: Arc<Space>,
     mut fields: Fields<'_>,
@@ -417,6 +419,7 @@ fn channel(
     let make = |id| {
         Channel::new(Setup {
             id,
+            class,
             group,
             space,
             ring,

@@ -23,6 +23,7 @@
 #![deny(unsafe_code)]
 
 pub mod driver;
+pub mod fatbin;
 
 mod args;
 mod calls;

@@ -5,6 +5,8 @@ mod demo;
 mod device;
 mod exit;
 mod input;
+mod push;
+mod qmd;
 mod run;
 mod table;
 mod value;
@@ -29,6 +31,11 @@ enum Command {
     Bench(bench::Args),
     /// Run one kernel of a cubin.
     Run(run::Args),
+    /// Print and compare launch descriptors.
+    #[command(subcommand)]
+    Qmd(qmd::Args),
+    /// Show pushbuffers as text, or how two of them differ.
+    Push(push::Args),
 }
 
 fn main() -> ExitCode {
@@ -36,6 +43,8 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Qmd(args) => qmd::run(&args),
+        Command::Push(args) => push::run(&args),
     };
     exit::code(outcome)
 }

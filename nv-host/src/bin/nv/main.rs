@@ -3,8 +3,12 @@
 mod bench;
 mod demo;
 mod device;
+mod devices;
+mod doctor;
 mod exit;
 mod input;
+mod ioctl;
+mod out;
 mod push;
 mod qmd;
 mod run;
@@ -29,6 +33,12 @@ enum Command {
     Demo(demo::Args),
     /// Measure latencies and bandwidths.
     Bench(bench::Args),
+    /// List the GPUs, with no permission to open one.
+    Devices(devices::Args),
+    /// Find out what stands between this process and a GPU.
+    Doctor(doctor::Args),
+    /// Name captured driver calls.
+    Ioctl(ioctl::Args),
     /// Run one kernel of a cubin.
     Run(run::Args),
     /// Print and compare launch descriptors.
@@ -42,6 +52,9 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Devices(args) => devices::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Ioctl(args) => ioctl::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Qmd(args) => qmd::run(&args),
         Command::Push(args) => push::run(&args),

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use nv_proto::rm::{DriverVersion, Status, names};
 use nv_proto::unit::{ClassId, GpuVa, Handle};
-use nv_proto::{class, uvm};
+use nv_proto::uvm;
 use nv_sim::{Chip, DmaMapping, Machine, Options, Uvm};
 
 use super::{Doorbell, Driver, Kind, MapCpu, MapDma, sealed};
@@ -56,7 +56,7 @@ pub fn open_in(machine: Arc<Machine>, index: u32) -> Result<SimDriver, Error> {
             chips.len()
         )));
     };
-    let root = class::NV01_ROOT_CLIENT;
+    let root = names::classes::NV01_ROOT_CLIENT;
     let client = machine
         .alloc(Handle::NULL, Handle::NULL, Handle::NULL, root, &mut [])
         .map_err(|status| refused("NV_ESC_RM_ALLOC of NV01_ROOT_CLIENT".into(), status))?;

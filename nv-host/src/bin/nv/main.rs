@@ -1,10 +1,13 @@
 //! `nv`: run, inspect and diagnose NVIDIA GPUs with no vendor user-space library.
 
 mod bench;
+mod cubin;
 mod demo;
 mod device;
 mod exit;
+mod fatbin;
 mod input;
+mod listing;
 mod run;
 mod table;
 mod value;
@@ -29,6 +32,10 @@ enum Command {
     Bench(bench::Args),
     /// Run one kernel of a cubin.
     Run(run::Args),
+    /// Show what a cubin says of itself.
+    Cubin(cubin::Args),
+    /// List and extract what fatbins, programs and libraries hold.
+    Fatbin(fatbin::Args),
 }
 
 fn main() -> ExitCode {
@@ -36,6 +43,8 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Cubin(args) => cubin::run(&args),
+        Command::Fatbin(args) => fatbin::run(&args),
     };
     exit::code(outcome)
 }

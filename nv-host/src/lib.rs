@@ -43,6 +43,7 @@ mod select;
 mod space;
 mod staging;
 mod stream;
+#[cfg(feature = "ioctl")]
 mod sys;
 mod va;
 mod wait;

@@ -120,6 +120,12 @@ impl MethodAddr {
         }
     }
 
+    /// The method `dwords` further on, round the end of the address space.
+    #[inline]
+    pub(super) const fn wrapping_add(self, dwords: u16) -> Self {
+        Self(self.0.wrapping_add(dwords.wrapping_mul(4)) & 0x3ffc)
+    }
+
     /// Whether the host engine takes it, whatever the subchannel is bound to.
     #[must_use]
     pub const fn is_host(self) -> bool {

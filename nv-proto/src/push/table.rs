@@ -58,6 +58,15 @@ impl Field {
     }
 }
 
+/// What a field is set to by name.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum FieldArg<'a> {
+    /// A number.
+    Number(u32),
+    /// A value that the header names.
+    Name(&'a str),
+}
+
 /// A method, or an array of methods, as some classes of a kind define it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct MethodInfo {
@@ -107,6 +116,27 @@ impl MethodInfo {
             index: u32::MAX,
         })?;
         Ok((word & !field.spec.mask()) | field.spec.place(value)?)
+    }
+
+    /// The data word in which the fields named have the values given, and all others 0.
+    ///
+    /// # Errors
+    /// As [`MethodInfo::with`], and when a field has no value of that name.
+    pub fn encode(&self, fields: &[(&str, FieldArg<'_>)]) -> Result<u32, EncodeError> {
+        fields.iter().try_fold(0, |word, (name, value)| {
+            let value = match value {
+                FieldArg::Number(number) => *number,
+                FieldArg::Name(value) => self
+                    .field(name)
+                    .and_then(|field| field.value_of(value))
+                    .ok_or(EncodeError::IndexOutOfRange {
+                    field: self.name,
+                    count: u32::try_from(self.fields.len()).unwrap_or(u32::MAX),
+                    index: u32::MAX,
+                })?,
+            };
+            self.with(word, name, value)
+        })
     }
 
     /// The element that `addr` is, where it is this method or an element of it.

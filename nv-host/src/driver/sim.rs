@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use nv_proto::rm::{DriverVersion, Status, names};
 use nv_proto::unit::{ClassId, GpuVa, Handle};
-use nv_proto::uvm;
+use nv_proto::{class, uvm};
 use nv_sim::{Chip, DmaMapping, Machine, Options, Uvm};
 
 use super::{Doorbell, Driver, Kind, MapCpu, MapDma, sealed};

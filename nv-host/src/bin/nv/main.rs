@@ -1,13 +1,16 @@
 //! `nv`: run, inspect and diagnose NVIDIA GPUs with no vendor user-space library.
 
 mod bench;
+mod cubin;
 mod demo;
 mod device;
 mod devices;
 mod doctor;
 mod exit;
+mod fatbin;
 mod input;
 mod ioctl;
+mod listing;
 mod out;
 mod push;
 mod qmd;
@@ -41,6 +44,10 @@ enum Command {
     Ioctl(ioctl::Args),
     /// Run one kernel of a cubin.
     Run(run::Args),
+    /// Show what a cubin says of itself.
+    Cubin(cubin::Args),
+    /// List and extract what fatbins, programs and libraries hold.
+    Fatbin(fatbin::Args),
     /// Print and compare launch descriptors.
     #[command(subcommand)]
     Qmd(qmd::Args),
@@ -56,6 +63,8 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(&args),
         Command::Ioctl(args) => ioctl::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Cubin(args) => cubin::run(&args),
+        Command::Fatbin(args) => fatbin::run(&args),
         Command::Qmd(args) => qmd::run(&args),
         Command::Push(args) => push::run(&args),
     };

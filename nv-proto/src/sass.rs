@@ -314,7 +314,8 @@ fn try_decode(words: [u64; 2], sm: SmVersion) -> Option<Inst> {
         let shown = match slot.presence {
             Presence::Always => true,
             Presence::Modifier => part.present,
-            Presence::Unless(value) => arg.not || number(arg.operand) != Some(i64::from(value)),
+            Presence::Unless(value) => !is_default(&arg, value),
+            Presence::ModifierUnless(value) => part.present && !is_default(&arg, value),
         };
         *inst.args.get_mut(at)? = Arg { shown, ..arg };
     }
@@ -513,6 +514,11 @@ fn read_number(word: u128, spans: &[(u8, u8, u16)], signed: bool, inverted: bool
         sum = sum.checked_add(value.checked_mul(i64::from(*scale))?)?;
     }
     Some(sum)
+}
+
+/// Whether an operand has the value that is not printed.
+fn is_default(arg: &Arg, value: u8) -> bool {
+    !arg.not && number(arg.operand).is_none_or(|n| n == i64::from(value))
 }
 
 /// The number of an operand that has just one.

@@ -148,3 +148,15 @@ pub fn run(
 ) -> Result<Stats, Box<Fault>> {
     grid::run(grid, memory, cancel)
 }
+
+/// Whether the simulator can run an instruction, given as two little-endian words, low first.
+///
+/// # Errors
+/// [`FaultKind::Unimplemented`] with the instruction as text where it cannot, [`FaultKind::IllegalInstruction`] where hardware
+/// could not either.
+pub fn check(words: [u64; 2], sm: SmVersion) -> Result<(), FaultKind> {
+    match lower::lower(words, 0, &launch::Launch::blank(sm)).step {
+        lower::Step::Fault(kind) => Err(kind),
+        _ => Ok(()),
+    }
+}

@@ -101,4 +101,6 @@ pub(super) enum Presence {
     Modifier,
     /// Unless its number is this one and it is not negated.
     Unless(u8),
+    /// Where a table value says so and its number is not this one, or negated.
+    ModifierUnless(u8),
 }

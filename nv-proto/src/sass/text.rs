@@ -72,7 +72,7 @@ impl Located<'_> {
         if inst.has(".X") {
             return None;
         }
-        if (zero(a) || zero(b)) {
+        if zero(a) || zero(b) {
             return Some(".MOV");
         }
         match b.operand {

@@ -22,6 +22,10 @@ struct Page {
 
 const PAGE_BITS: u32 = 12;
 const SLOTS: usize = 1 << (PAGE_BITS - 4);
+/// The opcode that ends a collective block.
+const ENDCOLLECTIVE: u64 = 0x91b;
+/// The longest collective block that is looked through.
+const MAX_COLLECTIVE: u64 = 64;
 /// Pages kept: more code than any program has, less than would hurt.
 const MAX_PAGES: usize = 4096;
 
@@ -49,6 +53,28 @@ impl<'m> Code<'m> {
         let memory = self.memory;
         self.pages[self.current].slots[index]
             .get_or_insert_with(|| Box::new(fetch(pc, launch, memory)))
+    }
+
+    /// Whether two collective blocks, each after the `WARPSYNC.COLLECTIVE` at an address, are the same up to their end.
+    pub fn same_block(&self, a: u64, b: u64) -> bool {
+        if a == b {
+            return true;
+        }
+        for n in 1..=MAX_COLLECTIVE {
+            let words = |pc: u64| words(pc.wrapping_add(16 * n), self.memory).ok();
+            let (Some(x), Some(y)) = (words(a), words(b)) else {
+                return false;
+            };
+            // Scheduling may differ.
+            let rest = |w: [u64; 2]| [w[0], w[1] & 0x1ff_ffff_ffff];
+            if rest(x) != rest(y) {
+                return false;
+            }
+            if x[0] & 0xfff == ENDCOLLECTIVE {
+                return true;
+            }
+        }
+        false
     }
 
     fn turn(&mut self, number: u64) {

@@ -31,6 +31,7 @@ pub(super) struct Context<'a, 'm> {
     /// Lanes that have not ended.
     pub alive: u32,
     tid: &'a [Lanes; 3],
+    number: u32,
     clock: u64,
     started: std::time::Instant,
 }
@@ -186,11 +187,11 @@ impl Warp {
                 Turn::Ended => self.spare.push(group.uniform),
                 Turn::Yields => {
                     self.ready.push_back(group);
-                    self.settle();
+                    self.settle(worker).map_err(|s| self.fault(s.0, s.1, blocks, launch))?;
                     break;
                 }
             }
-            self.settle();
+            self.settle(worker).map_err(|s| self.fault(s.0, s.1, blocks, launch))?;
         }
         Ok(budget - left)
     }
@@ -214,6 +215,7 @@ impl Warp {
             group: group.lanes,
             alive: self.alive,
             tid: &self.tid,
+            number: self.number,
             clock: worker.instructions,
             started: worker.started,
         };
@@ -455,18 +457,30 @@ impl Warp {
     }
 
     /// Lets go those who wait for lanes of the warp that are all there.
-    fn settle(&mut self) {
+    fn settle(&mut self, worker: &mut Worker<'_>) -> Result<(), (u64, Stop)> {
         while let Some(met) = self.meeting() {
             let (mut at, start) = (0, self.ready.len());
+            let mut leader: Option<u64> = None;
             while at < self.waiting.len() {
-                if self.waiting[at].lanes & met != 0 {
-                    let group = self.waiting.swap_remove(at);
-                    self.release(group, start);
-                } else {
+                if self.waiting[at].lanes & met == 0 {
                     at += 1;
+                    continue;
                 }
+                let mut group = self.waiting.swap_remove(at);
+                if matches!(group.wait, Wait::Sync { collective: true, .. }) {
+                    // All lanes run one copy of the block; the copies have to be the same.
+                    let first = *leader.get_or_insert(group.pc);
+                    if !worker.code.same_block(first, group.pc) {
+                        let text = "WARPSYNC.COLLECTIVE before blocks that differ".to_owned();
+                        let lane = super::regs::first(group.lanes);
+                        return Err((group.pc, Stop { kind: FaultKind::Unimplemented { text }, lane }));
+                    }
+                    group.pc = first;
+                }
+                self.release(group, start);
             }
         }
+        Ok(())
     }
 
     /// Lanes that wait for one another and for no one else.
@@ -589,6 +603,8 @@ impl Context<'_, '_> {
             Special::LocalWindowLow => low(self.launch.local_window),
             Special::SharedSize => [self.launch.shared_bytes; LANES],
             Special::SmId => [block.sm; LANES],
+            // The compiler reads bits 14:8, the number of the warp.
+            Special::WarpId => [self.number << 8; LANES],
             Special::ClockLo | Special::TimerLo => low(time),
             Special::ClockHi | Special::TimerHi => high(time),
             Special::ClusterRank => [block.rank; LANES],

@@ -68,6 +68,27 @@ impl Launch {
         launch
     }
 
+    /// A launch of one thread with full banks of zeros: what instructions are checked against.
+    pub fn blank(sm: SmVersion) -> Self {
+        Self {
+            sm,
+            grid: Dim3::ONE,
+            block: Dim3::ONE,
+            cluster: Dim3::ONE,
+            program: 0,
+            register_limit: 255,
+            barriers: 16,
+            shared_bytes: 0,
+            local_bytes: 0,
+            stack_top: STACK_TOP,
+            shared_window: 0,
+            local_window: 0,
+            sm_count: 1,
+            ranked: sm.0 >= 90,
+            banks: std::array::from_fn(|_| Bank { size: MAX_BANK, bytes: vec![0; MAX_BANK as usize], unreadable: None }),
+        }
+    }
+
     /// `bytes` (at most 4) of a constant bank.
     pub fn constant(&self, bank: u8, offset: u32, bytes: u32) -> Result<u64, FaultKind> {
         let outside = FaultKind::ConstantOutOfRange { bank, offset };

@@ -300,7 +300,14 @@ impl Args<'_> {
         self.inst.args().get(at).is_some_and(|arg| arg.shown)
     }
 
-    /// The operands from `from` on that are predicates, or not.
+    /// The next operand from `at` on that is there: results that are dropped are passed over.
+    fn skip(&self, at: usize) -> Result<usize, Refused> {
+        (at..self.count())
+            .find(|at| self.shown(*at))
+            .ok_or(Refused::Unimplemented)
+    }
+
+    /// Whether an operand is a predicate.
     fn is_pred(&self, at: usize) -> bool {
         self.inst
             .args()

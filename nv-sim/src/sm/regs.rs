@@ -21,6 +21,8 @@ pub(super) struct Regs {
     pub uniform: Box<Uniform>,
     /// Each lane's view of the convergence barriers: the lanes that take part.
     pub barriers: Box<[Lanes; 16]>,
+    /// Where a lane goes on after a collective block.
+    pub after: Lanes64,
     /// What the last `BAR.RED` of a lane gave.
     pub reduced: Lanes,
 }
@@ -135,6 +137,7 @@ impl Regs {
             p,
             uniform: Box::new(Uniform::new()),
             barriers,
+            after: [0; LANES],
             reduced: [0; LANES],
         })
     }
@@ -156,15 +159,6 @@ impl Regs {
                 }
             }
             Dst::Uniform(n) => self.uniform.r[usize::from(n)] = value[first(mask)],
-        }
-    }
-
-    /// Writes one lane.
-    pub fn set_lane(&mut self, dst: Dst, lane: usize, value: u32) {
-        match dst {
-            Dst::Reg(RZ) | Dst::None => {}
-            Dst::Reg(n) => self.r[usize::from(n)][lane % LANES] = value,
-            Dst::Uniform(n) => self.uniform.r[usize::from(n)] = value,
         }
     }
 

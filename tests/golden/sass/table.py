@@ -122,7 +122,10 @@ def main():
         slot_ids = []
         for op in form["operands"]:
             words = sorted(w for w in op["const"])
-            presence = {"always": "Always", "modifier": "Modifier"}.get(op["presence"]) or "Unless(%d)" % op["elide"]["value"]
+            presence = {"always": "Always", "modifier": "Modifier"}.get(op["presence"], "")
+            if "elide" in op:
+                kind = "ModifierUnless" if presence == "Modifier" else "Unless"
+                presence = "%s(%d)" % (kind, op["elide"]["value"])
             mem = op.get("mem") or {}
             zero = mem.get("base_zero", {})
             uzero = mem.get("ureg_zero", {})

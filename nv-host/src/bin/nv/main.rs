@@ -6,6 +6,7 @@ mod device;
 mod exit;
 mod input;
 mod push;
+mod qmd;
 mod run;
 mod table;
 mod value;
@@ -32,6 +33,9 @@ enum Command {
     Run(run::Args),
     /// Show pushbuffers as text, or how two of them differ.
     Push(push::Args),
+    /// Print and compare launch descriptors.
+    #[command(subcommand)]
+    Qmd(qmd::Args),
 }
 
 fn main() -> ExitCode {
@@ -40,6 +44,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Push(args) => push::run(&args),
+        Command::Qmd(args) => qmd::run(&args),
     };
     exit::code(outcome)
 }

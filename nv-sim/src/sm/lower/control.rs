@@ -56,13 +56,20 @@ impl Args<'_> {
                 })
             }
             Op::Bmov => self.bmov(),
-            Op::Warpsync => self.warpsync(),
+            Op::Warpsync => self.warpsync(next),
             Op::Endcollective => {
                 let p = self.when(0)?;
                 if p != PredSrc::TRUE {
                     return Err(Refused::Unimplemented);
                 }
-                alu(|_, _| {})
+                // Each lane goes on where its own WARPSYNC.COLLECTIVE says.
+                op(|c, m| {
+                    let to = c.regs.after;
+                    Ok(Flow::Jump {
+                        taken: m,
+                        target: Target::Each(Box::new(to)),
+                    })
+                })
             }
             Op::Yield | Op::Nanosleep => {
                 self.ignore(&[".CLEAR", ".RAND", ".SYNCS", ".WARP"]);
@@ -261,7 +268,7 @@ impl Args<'_> {
         })
     }
 
-    fn warpsync(&mut self) -> Lower {
+    fn warpsync(&mut self, next: u64) -> Lower {
         let all = self.flag(".ALL");
         let collective = self.flag(".COLLECTIVE");
         let p = self.when(0)?;
@@ -271,15 +278,29 @@ impl Args<'_> {
             }
             Raw::Imm(u32::MAX)
         } else {
-            self.src(1)?
+            let arg = self.arg(1)?;
+            super::plain(&arg)?;
+            match arg.operand {
+                // The immediate is printed as an address is.
+                Operand::Target(n) => Raw::Imm(n as u32),
+                other => self.raw(other, 1)?,
+            }
         };
-        if collective {
-            self.target(2)?;
-        }
+        let after = if collective {
+            Some(next.wrapping_add_signed(self.target(2)?))
+        } else {
+            None
+        };
         op(move |c, m| {
             let masks = mask.get(c.regs);
+            let arriving = m & p.get(c.regs);
+            if let Some(after) = after {
+                for lane in lanes(arriving) {
+                    c.regs.after[lane] = after;
+                }
+            }
             Ok(Flow::Sync {
-                lanes: m & p.get(c.regs),
+                lanes: arriving,
                 masks,
                 collective,
             })

@@ -6,7 +6,7 @@ use super::float::multiply;
 use super::integer::finish;
 use super::{Args, Lower, Pair, Refused, alu, plain};
 use crate::sm::ieee::{self, F64, Round};
-use crate::sm::regs::{Lanes64, Regs, mask_of};
+use crate::sm::regs::{Lanes64, PredSrc, Regs, mask_of};
 
 impl Args<'_> {
     pub(super) fn double(&mut self) -> Lower {
@@ -72,6 +72,9 @@ impl Args<'_> {
                 })
             }
             Op::Dsetp => {
+                if let Some(min) = self.one_of(&[(".MIN", true), (".MAX", false)]) {
+                    return self.double_min_max(min);
+                }
                 let relation = self.relation()?;
                 let combine = self.combine()?;
                 let (p, q) = (self.pred_dst(0)?, self.pred_dst(1)?);
@@ -85,6 +88,32 @@ impl Args<'_> {
             }
             _ => Err(Refused::Unimplemented),
         }
+    }
+
+    /// `p`: the first source is the lesser or greater; `q`: both are NaN. So the compiler's selections use them.
+    fn double_min_max(&mut self, min: bool) -> Lower {
+        if !self.flag(".AND") {
+            return Err(Refused::Unimplemented);
+        }
+        let (p, q) = (self.pred_dst(0)?, self.pred_dst(1)?);
+        let (a, b, acc) = (self.src_f64(2)?, self.src_f64(3)?, self.pred(4)?);
+        if acc != PredSrc::TRUE {
+            return Err(Refused::Unimplemented);
+        }
+        alu(move |r, m| {
+            let (a, b) = (a.get(r), b.get(r));
+            let nan = |x: u64| f64::from_bits(x).is_nan();
+            // Floats ordered as integers once the negative ones are turned round; -0 is below +0.
+            let key = |x: u64| if x >> 63 != 0 { !x } else { x | 1 << 63 };
+            let first = mask_of(|i| match (nan(a[i]), nan(b[i])) {
+                (true, _) => false,
+                (false, true) => true,
+                _ => (key(a[i]) < key(b[i])) == min,
+            });
+            let both = mask_of(|i| nan(a[i]) && nan(b[i]));
+            r.set_pred(q, m, both);
+            r.set_pred(p, m, first);
+        })
     }
 
     fn src_f64(&mut self, at: usize) -> Result<Double, Refused> {

@@ -5,7 +5,7 @@ use nv_proto::sass::Op;
 use super::integer::finish;
 use super::{Args, FloatSrc, Lower, Refused, alu};
 use crate::sm::ieee::{self, F32, Round};
-use crate::sm::regs::{Lanes, PredDst, map1, map2, map3, mask_of};
+use crate::sm::regs::{Lanes, map1, map2, map3, mask_of};
 
 impl Args<'_> {
     pub(super) fn float(&mut self) -> Lower {
@@ -145,14 +145,7 @@ impl Args<'_> {
         let nan = self.flag(".NAN");
         let xor = self.flag(".XORSIGN");
         let d = self.dst(0)?;
-        let mut at = 1;
-        if self.is_pred(1) {
-            // A predicate result that tells which source it was.
-            if self.pred_dst(1)? != PredDst::None {
-                return Err(Refused::Unimplemented);
-            }
-            at = 2;
-        }
+        let at = self.skip(1)?;
         let (a, b): (FloatSrc, FloatSrc) = (self.src_f32(at)?, self.src_f32(at + 1)?);
         let p = self.pred(at + 2)?;
         alu(move |r, m| {

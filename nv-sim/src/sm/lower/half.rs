@@ -136,13 +136,7 @@ impl Args<'_> {
         let ftz = self.flag(".FTZ");
         let nan = self.flag(".NAN");
         let d = self.dst(0)?;
-        let mut at = 1;
-        while self.is_pred(at) {
-            if self.shown(at) {
-                return Err(Refused::Unimplemented);
-            }
-            at += 1;
-        }
+        let at = self.skip(1)?;
         let (a, at) = self.half_src(at)?;
         let (b, at) = self.half_src(at)?;
         let p = self.pred(at)?;

@@ -118,16 +118,17 @@ impl Args<'_> {
             } else {
                 (PredDst::None, 1)
             };
-            if p != PredDst::None {
-                return Err(Refused::Unimplemented);
-            }
             let (a, b, c) = (self.src(at)?, self.src(at + 1)?, self.src64(at + 2)?);
             return alu(move |r, m| {
                 let (a, b, c) = (a.get(r), b.get(r), c.get(r));
+                let mut out = 0;
                 let v: Lanes = std::array::from_fn(|i| {
-                    (product(a[i], b[i], signed).wrapping_add(c[i]) >> 32) as u32
+                    let (sum, over) = product(a[i], b[i], signed).overflowing_add(c[i]);
+                    out |= u32::from(over) << i;
+                    (sum >> 32) as u32
                 });
                 r.set(d, m, &v);
+                r.set_pred(p, m, out);
             });
         }
         self.ignore(&[".MOV", ".IADD", ".SHL"]);
@@ -357,45 +358,11 @@ impl Args<'_> {
         } else {
             None
         };
-        let last = self.count() - 1;
-        let mut at = 0;
-        // sm_120 puts two predicates before the register.
-        let mut before = Vec::new();
-        while self.is_pred(at) {
-            before.push(self.pred_dst(at)?);
-            at += 1;
-        }
-        let _ = last;
-        if !before.is_empty() {
-            // Predicates in front belong to a 64-bit form with chained inputs behind.
-            return Err(Refused::Unimplemented);
-        }
-        if wide.is_some() {
-            return Err(Refused::Unimplemented);
+        if let Some(signed) = wide {
+            return self.imnmx_wide(signed);
         }
         let d = self.dst(0)?;
-        at = 1;
-        // Forms with predicate results: only those that drop them.
-        while !matches!(
-            self.inst.args().get(at).map(|a| a.operand),
-            Some(Operand::Reg(_))
-        ) && at + 3 < self.count()
-        {
-            if self.shown(at) {
-                return Err(Refused::Unimplemented);
-            }
-            at += 1;
-        }
-        let mut at = at;
-        while matches!(
-            self.inst.args().get(at).map(|a| a.operand),
-            Some(Operand::Pred(_) | Operand::Word(_) | Operand::None)
-        ) {
-            if self.shown(at) {
-                return Err(Refused::Unimplemented);
-            }
-            at += 1;
-        }
+        let at = self.skip(1)?;
         let (a, b, p) = (self.src(at)?, self.src(at + 1)?, self.pred(at + 2)?);
         alu(move |r, m| {
             let p = p.get(r);
@@ -409,12 +376,41 @@ impl Args<'_> {
         })
     }
 
+    /// `sm_120`: pairs, with two predicates on either side that chain wider ones. Only the plain use is known.
+    fn imnmx_wide(&mut self, signed: bool) -> Lower {
+        for (at, expected) in [(0, false), (1, false), (6, true)] {
+            let p = self.pred(at)?;
+            if p.index != nv_proto::sass::PT || p.not != expected {
+                return Err(Refused::Unimplemented);
+            }
+        }
+        let (d, a, b, p) = (
+            self.dst_of(2, 2)?,
+            self.src64(3)?,
+            self.src64(4)?,
+            self.pred(5)?,
+        );
+        alu(move |r, m| {
+            let p = p.get(r);
+            let (a, b) = (a.get(r), b.get(r));
+            let v: Lanes64 = std::array::from_fn(|i| {
+                let less = if signed {
+                    a[i].cast_signed() < b[i].cast_signed()
+                } else {
+                    a[i] < b[i]
+                };
+                if less == (p >> i & 1 != 0) { a[i] } else { b[i] }
+            });
+            r.set64(d, m, &v);
+        })
+    }
+
     fn imnmx3(&mut self) -> Lower {
         let signed = !self.flag(".U32");
         let relu = self.flag(".RELU");
         let add = self.inst.op == Op::Viaddmnmx;
         let d = self.dst(0)?;
-        let s = [self.src(1)?, self.src(2)?, self.src(3)?];
+        let s = [self.src_int(1)?, self.src_int(2)?, self.src_int(3)?];
         let p = self.pred(4)?;
         alu(move |r, m| {
             let p = p.get(r);

@@ -13,7 +13,7 @@ use crate::device::Info;
 use crate::driver::{self, Doorbell, Driver, MapCpu, MapDma};
 use crate::memory::Placement;
 use crate::object::RmObject;
-use crate::space::{AddressSpace, MapMode};
+use crate::space::MapMode;
 use crate::{Error, Mapping};
 
 /// The driver and the two objects that most calls name.
@@ -313,10 +313,9 @@ pub(crate) fn map_dma(
 }
 
 /// Makes a channel group of the graphics engine, which computes and copies.
-pub(crate) fn channel_group(objects: &Objects, space: &AddressSpace) -> Result<RmObject, Error> {
+pub(crate) fn channel_group(objects: &Objects) -> Result<RmObject, Error> {
     let mut params = rm::ChannelGroupAlloc::default();
     params.engine_type = flags::engine::GRAPHICS.into();
-    let _ = space; // the share names the space
     RmObject::new(
         &objects.driver,
         objects.device,

@@ -15,6 +15,12 @@ pub enum Error<'a> {
         /// What they look like.
         found: Content,
     },
+    /// The bytes hold no fatbin.
+    #[error("there is no fatbin here: {found}")]
+    NotFatbin {
+        /// What they look like.
+        found: Content,
+    },
     /// The file ends before something that it says it holds.
     #[error(
         "{what} {name:?}: {needed} bytes at offset {offset:#x} are needed and {available} are there"

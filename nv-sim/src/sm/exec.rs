@@ -187,11 +187,13 @@ impl Warp {
                 Turn::Ended => self.spare.push(group.uniform),
                 Turn::Yields => {
                     self.ready.push_back(group);
-                    self.settle(worker).map_err(|s| self.fault(s.0, s.1, blocks, launch))?;
+                    self.settle(worker)
+                        .map_err(|s| self.fault(s.0, s.1, blocks, launch))?;
                     break;
                 }
             }
-            self.settle(worker).map_err(|s| self.fault(s.0, s.1, blocks, launch))?;
+            self.settle(worker)
+                .map_err(|s| self.fault(s.0, s.1, blocks, launch))?;
         }
         Ok(budget - left)
     }
@@ -467,13 +469,25 @@ impl Warp {
                     continue;
                 }
                 let mut group = self.waiting.swap_remove(at);
-                if matches!(group.wait, Wait::Sync { collective: true, .. }) {
+                if matches!(
+                    group.wait,
+                    Wait::Sync {
+                        collective: true,
+                        ..
+                    }
+                ) {
                     // All lanes run one copy of the block; the copies have to be the same.
                     let first = *leader.get_or_insert(group.pc);
                     if !worker.code.same_block(first, group.pc) {
                         let text = "WARPSYNC.COLLECTIVE before blocks that differ".to_owned();
                         let lane = super::regs::first(group.lanes);
-                        return Err((group.pc, Stop { kind: FaultKind::Unimplemented { text }, lane }));
+                        return Err((
+                            group.pc,
+                            Stop {
+                                kind: FaultKind::Unimplemented { text },
+                                lane,
+                            },
+                        ));
                     }
                     group.pc = first;
                 }

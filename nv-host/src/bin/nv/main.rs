@@ -3,6 +3,8 @@
 mod bench;
 mod demo;
 mod device;
+mod devices;
+mod doctor;
 mod exit;
 mod input;
 mod push;
@@ -29,6 +31,10 @@ enum Command {
     Demo(demo::Args),
     /// Measure latencies and bandwidths.
     Bench(bench::Args),
+    /// List the GPUs of this machine; it needs no permission to open them.
+    Devices(devices::Args),
+    /// Check what will work here, and say what to do about what will not.
+    Doctor(doctor::Args),
     /// Run one kernel of a cubin.
     Run(run::Args),
     /// Show pushbuffers as text, or how two of them differ.
@@ -36,15 +42,24 @@ enum Command {
     /// Print and compare launch descriptors.
     #[command(subcommand)]
     Qmd(qmd::Args),
+    /// Print and compare launch descriptors.
+    #[command(subcommand)]
+    Qmd(qmd::Args),
+    /// Show pushbuffers as text, or how two of them differ.
+    Push(push::Args),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Devices(args) => devices::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Push(args) => push::run(&args),
         Command::Qmd(args) => qmd::run(&args),
+        Command::Qmd(args) => qmd::run(&args),
+        Command::Push(args) => push::run(&args),
     };
     exit::code(outcome)
 }

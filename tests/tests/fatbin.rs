@@ -350,7 +350,7 @@ fn tables_that_make_no_sense_are_refused() {
     );
     assert!(
         says(8, &[0xff; 8])
-            .starts_with("fatbin \"\": 18446744073709551615 bytes at offset 0x10 are needed")
+            .starts_with("fatbin: 18446744073709551615 bytes at offset 0x10 are needed")
     );
     assert_eq!(
         says(16 + 2, &[2, 2]),
@@ -362,7 +362,7 @@ fn tables_that_make_no_sense_are_refused() {
     );
     assert!(
         says(16 + 8, &[0xff; 8])
-            .starts_with("fatbin entry \"\": 18446744073709551615 bytes at offset 0x10")
+            .starts_with("fatbin entry: 18446744073709551615 bytes at offset 0x10")
     );
     assert_eq!(
         says(16 + 0x10, &[0, 0, 1]),

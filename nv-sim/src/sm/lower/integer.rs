@@ -441,11 +441,7 @@ impl Args<'_> {
                 } else {
                     a[i] < b[i]
                 };
-                if less == (p >> i & 1 != 0) {
-                    a[i]
-                } else {
-                    b[i]
-                }
+                if less == (p >> i & 1 != 0) { a[i] } else { b[i] }
             });
             r.set64(d, m, &v);
         })

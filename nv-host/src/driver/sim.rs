@@ -116,8 +116,8 @@ impl Driver for SimDriver {
             .alloc(self.client, parent, Handle::NULL, class, params);
         made.map_err(|status| {
             let what = match class {
-                class::NV01_MEMORY_LOCAL_USER => "memory of the simulated GPU",
-                class::NV01_MEMORY_SYSTEM => "host memory",
+                names::classes::NV01_MEMORY_LOCAL_USER => "memory of the simulated GPU",
+                names::classes::NV01_MEMORY_SYSTEM => "host memory",
                 _ => "",
             };
             if status == Status::NO_MEMORY && !what.is_empty() {

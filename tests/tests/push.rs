@@ -1,5 +1,10 @@
 //! Pushbuffers: headers against the facts, typed methods against the reference's words, and readers
 //! against anything.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests fail the test that calls them"
+)]
 
 use nv_proto::push::{
     Header, MethodAddr, PushReader, PushWriter, RunOp, SecOp, Subchannel, compute, copy, host,

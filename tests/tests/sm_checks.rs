@@ -839,3 +839,33 @@ fn clusters() {
         same("cluster_ring", &m, 1, &ours, &expected);
     }
 }
+
+#[test]
+fn tensor_products() {
+    for mut m in machines() {
+        let mut random = Random(15);
+        // Small integers: exact whatever a sum keeps.
+        let mut small = |n: usize| (0..n).map(|_| (random.word() % 17) as f64 - 8.0).collect::<Vec<_>>();
+        let (a, b, c) = (small(256), small(128), small(128));
+        let halves = |v: &[f64]| v.chunks(2).map(|p| u32::from(to_half(p[0])) | u32::from(to_half(p[1])) << 16).collect::<Vec<_>>();
+        let (ai, bi) = (Random(16).words(128), Random(17).words(64));
+        let (va, vb) = (m.space.buffer(&halves(&a)), m.space.buffer(&halves(&b)));
+        let vc = m.space.floats(&c.iter().map(|x| *x as f32).collect::<Vec<_>>());
+        let (vai, vbi) = (m.space.buffer(&ai), m.space.buffer(&bi));
+        let (vd, vdi) = (m.space.alloc(4 * 128), m.space.alloc(4 * 128));
+        m.launch("tensor", shape(1, 32), Args::default().ptr(va).ptr(vb).ptr(vc).ptr(vd).ptr(vai).ptr(vbi).ptr(vdi));
+        let (d, di) = (m.space.read_floats(vd, 128), m.space.words(vdi, 128));
+        for row in 0..16 {
+            for col in 0..8 {
+                let sum: f64 = (0..16).map(|k| a[16 * row + k] * b[8 * k + col]).sum::<f64>() + c[8 * row + col];
+                assert_eq!(f64::from(d[8 * row + col]), sum, "{} row {row} column {col}", m.sm);
+                let byte = |words: &[u32], line: usize, k: usize| (words[8 * line + k / 4] >> (8 * (k % 4))) as u8;
+                let start = 1 + (col % 2) as i32 + 2 * (row / 8) as i32;
+                let int = (0..32).fold(start, |sum, k| {
+                    sum + i32::from(byte(&ai, row, k) as i8) * i32::from(byte(&bi, col, k))
+                });
+                assert_eq!(di[8 * row + col] as i32, int, "{} row {row} column {col}", m.sm);
+            }
+        }
+    }
+}

@@ -58,7 +58,7 @@ pub fn open_in(machine: Arc<Machine>, index: u32) -> Result<SimDriver, Error> {
             chips.len()
         )));
     };
-    let root = class::NV01_ROOT_CLIENT;
+    let root = names::classes::NV01_ROOT_CLIENT;
     let client = machine
         .alloc(Handle::NULL, Handle::NULL, Handle::NULL, root, &mut [])
         .map_err(|status| refused("NV_ESC_RM_ALLOC of NV01_ROOT_CLIENT".into(), status))?;
@@ -116,8 +116,8 @@ impl Driver for SimDriver {
             .alloc(self.client, parent, Handle::NULL, class, params);
         made.map_err(|status| {
             let what = match class {
-                class::NV01_MEMORY_LOCAL_USER => "memory of the simulated GPU",
-                class::NV01_MEMORY_SYSTEM => "host memory",
+                names::classes::NV01_MEMORY_LOCAL_USER => "memory of the simulated GPU",
+                names::classes::NV01_MEMORY_SYSTEM => "host memory",
                 _ => "",
             };
             if status == Status::NO_MEMORY && !what.is_empty() {

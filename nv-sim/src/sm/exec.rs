@@ -613,6 +613,8 @@ impl Context<'_, '_> {
             Special::LocalWindowLow => low(self.launch.local_window),
             Special::SharedSize => [self.launch.shared_bytes; LANES],
             Special::SmId => [block.sm; LANES],
+            // The lowest address of the stack: debug code compares its stack pointer with it.
+            Special::LocalStart => [self.launch.stack_top.saturating_sub(self.launch.local_bytes); LANES],
             // The compiler reads bits 14:8, the number of the warp.
             Special::WarpId => [self.number << 8; LANES],
             Special::ClockLo | Special::TimerLo => low(time),

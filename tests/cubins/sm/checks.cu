@@ -247,6 +247,25 @@ KERNEL grid_sync(u32 *a, u32 *o) {
     }
 }
 
+// One 16 x 8 product of halves by way of ldmatrix, one of bytes; fragments are put in their places by hand.
+KERNEL tensor(const uint4 *a, const uint4 *b, const float *c, float *d, const u32 *ai, const u32 *bi, int *di) {
+    __shared__ uint4 sa[32], sb[16];
+    u32 t = threadIdx.x, g = t / 4, q = t % 4;
+    sa[t] = a[t];
+    if (t < 16) sb[t] = b[t];
+    __syncwarp();
+    u32 pa = (u32)__cvta_generic_to_shared(&sa[(t % 16) * 2 + t / 16]), pb = (u32)__cvta_generic_to_shared(&sb[t % 16]);
+    u32 a0, a1, a2, a3, b0, b1;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];" : "=r"(a0), "=r"(a1), "=r"(a2), "=r"(a3) : "r"(pa));
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0,%1}, [%2];" : "=r"(b0), "=r"(b1) : "r"(pb));
+    float x = c[g * 8 + 2 * q], y = c[g * 8 + 2 * q + 1], z = c[(g + 8) * 8 + 2 * q], w = c[(g + 8) * 8 + 2 * q + 1];
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" : "+f"(x), "+f"(y), "+f"(z), "+f"(w) : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+    d[g * 8 + 2 * q] = x; d[g * 8 + 2 * q + 1] = y; d[(g + 8) * 8 + 2 * q] = z; d[(g + 8) * 8 + 2 * q + 1] = w;
+    int i0 = 1, i1 = 2, i2 = 3, i3 = 4;
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.u8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};" : "+r"(i0), "+r"(i1), "+r"(i2), "+r"(i3) : "r"(ai[g * 8 + q]), "r"(ai[(g + 8) * 8 + q]), "r"(ai[g * 8 + 4 + q]), "r"(ai[(g + 8) * 8 + 4 + q]), "r"(bi[g * 8 + q]), "r"(bi[g * 8 + 4 + q]));
+    di[g * 8 + 2 * q] = i0; di[g * 8 + 2 * q + 1] = i1; di[(g + 8) * 8 + 2 * q] = i2; di[(g + 8) * 8 + 2 * q + 1] = i3;
+}
+
 #if __CUDA_ARCH__ >= 900
 KERNEL cluster_ring(u32 *o) {
     __shared__ u32 s[32];

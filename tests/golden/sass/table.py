@@ -33,6 +33,14 @@ def main():
             continue
         for form in entry["forms"]:
             forms.append((int(entry["opcode12"], 16), entry["mnemonic"], form))
+    # A store to local memory past a uniform register: the facts have it for sm_120, compilers use it everywhere (seen in
+    # tests/cubins/faults, as `STL.128 [UR5+0x20], R16`). Uniform registers have six bits up to sm_90.
+    for opcode, mnemonic, form in list(forms):
+        if mnemonic == "STL" and opcode == 0x987:
+            for archs, high in ((["sm_80", "sm_86", "sm_89", "sm_90"], 69), (["sm_100"], 71)):
+                fields = [dict(f, hi=high) if f["name"] == "op0.ureg" else f for f in form["fields"]]
+                fields = [dict(f, values={"0": f["values"]["0"]}) if f["name"] == "op0_b76" else f for f in fields]
+                forms.append((opcode, mnemonic, dict(form, archs=archs, fields=fields)))
     forms.sort(key=lambda f: (f[0], sum(1 << SMS.index(int(a[3:])) for a in f[2]["archs"])))
 
     by_key = {}

@@ -2,7 +2,7 @@
 
 mod sm_support;
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nv_proto::unit::{Dim3, SmVersion};
 use nv_sim::memory::{Access, MmuFault};
@@ -109,7 +109,7 @@ fn an_endless_loop_stops_when_cancelled() {
     let fault = std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(std::time::Duration::from_millis(50));
-            cancel.store(true, std::sync::atomic::Ordering::Relaxed);
+            cancel.store(true, Ordering::Relaxed);
         });
         sm::run(&grid, &space, &cancel).unwrap_err()
     });
@@ -141,25 +141,58 @@ fn launches_that_cannot_be_are_refused() {
 #[test]
 fn faults_of_real_kernels() {
     for sm in SMS {
-        let names: Vec<String> = Machine::load(&format!("faults/faults.sm_{sm}.cubin"), sm).kernels.into_keys().collect();
-        assert!(names.len() >= 6, "{names:?}");
-        for name in names {
+        let end = |name: &str| {
             let mut m = Machine::load(&format!("faults/faults.sm_{sm}.cubin"), sm);
             let buffer = m.space.alloc(4096);
-            let mut shape = shape(2, 64);
-            shape.dynamic = 0;
-            let cancel = AtomicBool::new(false);
-            let grid = m.grid(&name, shape, &Args::default().ptr(buffer).ptr(buffer).ptr(buffer));
-            let space = &m.space;
-            let result = std::thread::scope(|scope| {
+            m.space.write(buffer, &[7]);
+            if name == "localoob" {
+                // As a launch that forgot to give the stack.
+                m.kernels.get_mut(name).unwrap().stack = 0;
+            }
+            let grid = m.grid(name, shape(140, 64), &Args::default().ptr(buffer));
+            let (cancel, ended) = (AtomicBool::new(false), AtomicBool::new(false));
+            std::thread::scope(|scope| {
                 scope.spawn(|| {
-                    std::thread::sleep(std::time::Duration::from_millis(300));
-                    cancel.store(true, std::sync::atomic::Ordering::Relaxed);
+                    for _ in 0..if name == "loop" { 50 } else { 20_000 } {
+                        std::thread::sleep(std::time::Duration::from_millis(1));
+                        if ended.load(Ordering::Relaxed) {
+                            return;
+                        }
+                    }
+                    cancel.store(true, Ordering::Relaxed);
                 });
-                sm::run(&grid, space, &cancel)
-            });
-            println!("sm_{sm} {name}: {:?}", result.map_err(|f| f.kind));
+                let result = sm::run(&grid, &m.space, &cancel).map_err(|fault| fault.kind);
+                ended.store(true, Ordering::Relaxed);
+                (result, buffer)
+            })
+        };
+        assert!(matches!(end("ok"), (Ok(stats), _) if stats.blocks == 140));
+        let (result, buffer) = end("badaddr");
+        match result {
+            Err(FaultKind::Mmu(MmuFault { va, access: Access::Write })) => assert_eq!(va, buffer + (8 << 33), "sm_{sm}"),
+            other => panic!("sm_{sm}: {other:?}"),
         }
+        let (result, buffer) = end("misalign");
+        assert_eq!(result, Err(FaultKind::Misaligned { address: buffer + 4 }), "sm_{sm}");
+        assert_eq!(end("trap").0, Err(FaultKind::Trap), "sm_{sm}");
+        assert_eq!(end("illegal").0, Err(FaultKind::Trap), "sm_{sm}");
+        assert_eq!(end("loop").0, Err(FaultKind::Cancelled), "sm_{sm}");
+        let local = end("localoob").0;
+        assert!(matches!(local, Err(FaultKind::LocalOutOfRange { .. })), "sm_{sm}: {local:?}");
+        let shared = end("sharedoob").0;
+        assert!(matches!(shared, Err(FaultKind::SharedOutOfRange { address }) if address >= 7 * 32_000), "sm_{sm}: {shared:?}");
+    }
+}
+
+/// Half of a warp waits at a barrier that the other half never reaches.
+#[test]
+fn threads_that_wait_for_one_another_are_found() {
+    for sm in SMS {
+        // BAR.SYNC 0x0, 0x40 by one warp of a block of one.
+        let half_done = [0x0001_0000_0000_7b1d, 0x000f_ec00_0001_0000];
+        let fault = run(sm, &[half_done, EXIT], 32).unwrap_err();
+        assert_eq!(fault.kind, FaultKind::Deadlock, "sm_{sm}");
+        assert_eq!(fault.words, Some(half_done));
     }
 }
 
@@ -185,7 +218,7 @@ fn real_words() -> Vec<[u64; 2]> {
         for kernel in m.kernels.values() {
             for at in (kernel.entry..kernel.entry + 0x2000).step_by(16) {
                 use nv_sim::memory::AddressSpace;
-                let word = |va| m.space.cell(va, Access::Execute).ok().map(|c| c.load(std::sync::atomic::Ordering::Relaxed));
+                let word = |va| m.space.cell(va, Access::Execute).ok().map(|c| c.load(Ordering::Relaxed));
                 match (word(at), word(at + 8)) {
                     (Some(a), Some(b)) => out.push([a, b]),
                     _ => break,
@@ -197,7 +230,7 @@ fn real_words() -> Vec<[u64; 2]> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Whatever the words, a program ends or is cancelled: no panic, no hang.
     #[test]
@@ -211,14 +244,14 @@ proptest! {
             scope.spawn(|| {
                 for _ in 0..20 {
                     std::thread::sleep(std::time::Duration::from_millis(1));
-                    if ended.load(std::sync::atomic::Ordering::Relaxed) {
+                    if ended.load(Ordering::Relaxed) {
                         return;
                     }
                 }
-                cancel.store(true, std::sync::atomic::Ordering::Relaxed);
+                cancel.store(true, Ordering::Relaxed);
             });
             let _ = sm::run(&grid, &space, &cancel);
-            ended.store(true, std::sync::atomic::Ordering::Relaxed);
+            ended.store(true, Ordering::Relaxed);
         });
     }
 }

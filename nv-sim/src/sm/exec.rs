@@ -187,11 +187,13 @@ impl Warp {
                 Turn::Ended => self.spare.push(group.uniform),
                 Turn::Yields => {
                     self.ready.push_back(group);
-                    self.settle(worker).map_err(|s| self.fault(s.0, s.1, blocks, launch))?;
+                    self.settle(worker)
+                        .map_err(|s| self.fault(s.0, s.1, blocks, launch))?;
                     break;
                 }
             }
-            self.settle(worker).map_err(|s| self.fault(s.0, s.1, blocks, launch))?;
+            self.settle(worker)
+                .map_err(|s| self.fault(s.0, s.1, blocks, launch))?;
         }
         Ok(budget - left)
     }
@@ -480,13 +482,25 @@ impl Warp {
                     stay.lanes &= !met;
                     part
                 };
-                if matches!(group.wait, Wait::Sync { collective: true, .. }) {
+                if matches!(
+                    group.wait,
+                    Wait::Sync {
+                        collective: true,
+                        ..
+                    }
+                ) {
                     // All lanes run one copy of the block; the copies have to be the same.
                     let first = *leader.get_or_insert(group.pc);
                     if !worker.code.same_block(first, group.pc) {
                         let text = "WARPSYNC.COLLECTIVE before blocks that differ".to_owned();
                         let lane = super::regs::first(group.lanes);
-                        return Err((group.pc, Stop { kind: FaultKind::Unimplemented { text }, lane }));
+                        return Err((
+                            group.pc,
+                            Stop {
+                                kind: FaultKind::Unimplemented { text },
+                                lane,
+                            },
+                        ));
                     }
                     group.pc = first;
                 }
@@ -614,7 +628,11 @@ impl Context<'_, '_> {
             Special::SharedSize => [self.launch.shared_bytes; LANES],
             Special::SmId => [block.sm; LANES],
             // The lowest address of the stack: debug code compares its stack pointer with it.
-            Special::LocalStart => [self.launch.stack_top.saturating_sub(self.launch.local_bytes); LANES],
+            Special::LocalStart => {
+                [self.launch
+                    .stack_top
+                    .saturating_sub(self.launch.local_bytes); LANES]
+            }
             // The compiler reads bits 14:8, the number of the warp.
             Special::WarpId => [self.number << 8; LANES],
             Special::ClockLo | Special::TimerLo => low(time),

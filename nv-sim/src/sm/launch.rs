@@ -85,7 +85,11 @@ impl Launch {
             local_window: 0,
             sm_count: 1,
             ranked: sm.0 >= 90,
-            banks: std::array::from_fn(|_| Bank { size: MAX_BANK, bytes: vec![0; MAX_BANK as usize], unreadable: None }),
+            banks: std::array::from_fn(|_| Bank {
+                size: MAX_BANK,
+                bytes: vec![0; MAX_BANK as usize],
+                unreadable: None,
+            }),
         }
     }
 

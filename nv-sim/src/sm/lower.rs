@@ -398,7 +398,9 @@ impl Args<'_> {
                 if address.base.is_some_and(|n| n != RZ) || address.ureg.is_some() {
                     return Err(Refused::Unimplemented);
                 }
-                let value = self.launch.constant(bank, address.offset as u32 & 0xffff, 4);
+                let value = self
+                    .launch
+                    .constant(bank, address.offset as u32 & 0xffff, 4);
                 value.map(|n| Raw::Imm(n as u32)).map_err(Refused::Fault)
             }
             _ => Err(Refused::Unimplemented),

@@ -389,7 +389,10 @@ fn what_cannot_be_run_stops_the_channel_and_says_why() {
             )
         }),
     );
-    assert!(text.contains("HOPPER_DMA_COPY_A has no method 0x3fc"), "{text}");
+    assert!(
+        text.contains("HOPPER_DMA_COPY_A has no method 0x3fc"),
+        "{text}"
+    );
     let text = stops(&rig, PBDMA, |channel| {
         channel.put_entry(1 << 32);
         channel.ring();

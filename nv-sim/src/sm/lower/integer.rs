@@ -16,7 +16,9 @@ impl Args<'_> {
             Op::Iadd3 | Op::Uiadd3 => self.iadd3(),
             Op::Iadd => self.iadd(),
             Op::Viadd => {
-                if let Some(bits) = self.one_of(&[(".16x2", 16), (".S16x2", 16), (".U8x4", 8), (".S8x4", 8)]) {
+                if let Some(bits) =
+                    self.one_of(&[(".16x2", 16), (".S16x2", 16), (".U8x4", 8), (".S8x4", 8)])
+                {
                     let (d, a, b) = (self.dst(0)?, self.src_int(1)?, self.src_int(2)?);
                     if a.inv || b.inv {
                         return Err(Refused::Unimplemented);
@@ -24,8 +26,16 @@ impl Args<'_> {
                     return alu(move |r, m| {
                         let v = map2(&a.raw.get(r), &b.raw.get(r), |x, y| {
                             parts(bits, |n| {
-                                let x = if a.neg { (x >> n).wrapping_neg() } else { x >> n };
-                                let y = if b.neg { (y >> n).wrapping_neg() } else { y >> n };
+                                let x = if a.neg {
+                                    (x >> n).wrapping_neg()
+                                } else {
+                                    x >> n
+                                };
+                                let y = if b.neg {
+                                    (y >> n).wrapping_neg()
+                                } else {
+                                    y >> n
+                                };
                                 x.wrapping_add(y)
                             })
                         });
@@ -398,7 +408,11 @@ impl Args<'_> {
                     parts(bits, |n| {
                         let part = |x: u32| {
                             let x = x >> n;
-                            if bits == 8 { byte(x, 0, signed) } else { half(x, 0, signed) }
+                            if bits == 8 {
+                                byte(x, 0, signed)
+                            } else {
+                                half(x, 0, signed)
+                            }
                         };
                         min_max(part(a[i]), part(b[i]), signed, min)
                     })
@@ -441,7 +455,11 @@ impl Args<'_> {
                 } else {
                     a[i] < b[i]
                 };
-                if less == (p >> i & 1 != 0) { a[i] } else { b[i] }
+                if less == (p >> i & 1 != 0) {
+                    a[i]
+                } else {
+                    b[i]
+                }
             });
             r.set64(d, m, &v);
         })

@@ -27,7 +27,8 @@ impl Args<'_> {
                 op(move |c, m| {
                     whole(m)?;
                     let a = a.get(c.regs);
-                    let element = |row: usize, col: usize| a[4 * row + col / 2] >> (16 * (col % 2)) & 0xffff;
+                    let element =
+                        |row: usize, col: usize| a[4 * row + col / 2] >> (16 * (col % 2)) & 0xffff;
                     let v: Lanes = std::array::from_fn(|lane| {
                         let (g, t) = (lane / 4, lane % 4);
                         element(2 * t, g) | element(2 * t + 1, g) << 16
@@ -44,12 +45,16 @@ impl Args<'_> {
         let depth = self
             .one_of(&[(".16816", 16), (".1688", 8), (".1684", 4)])
             .ok_or(Refused::Unimplemented)?;
-        let input = self.one_of(&[(".BF16", Input::Bf16), (".TF32", Input::Tf32)]).unwrap_or(Input::F16);
+        let input = self
+            .one_of(&[(".BF16", Input::Bf16), (".TF32", Input::Tf32)])
+            .unwrap_or(Input::F16);
         let wide = self.flag(".F32");
         if !wide && !self.flag(".F16") {
             return Err(Refused::Unimplemented);
         }
-        if (depth == 4) != (depth == 4 && matches!(input, Input::Tf32)) || (depth == 16 && matches!(input, Input::Tf32)) {
+        if (depth == 4) != (depth == 4 && matches!(input, Input::Tf32))
+            || (depth == 16 && matches!(input, Input::Tf32))
+        {
             return Err(Refused::Unimplemented);
         }
         let per = if matches!(input, Input::Tf32) { 1 } else { 2 };
@@ -58,10 +63,18 @@ impl Args<'_> {
         let rc = if wide { 4 } else { 2 };
         self.no_selector(4)?;
         let d = self.dst_of(0, rc)?;
-        let (a, b, c) = (self.fragment(1, ra)?, self.fragment(2, rb)?, self.fragment(3, rc)?);
+        let (a, b, c) = (
+            self.fragment(1, ra)?,
+            self.fragment(2, rb)?,
+            self.fragment(3, rc)?,
+        );
         op(move |x, m| {
             whole(m)?;
-            let (a, b, c) = (read(x.regs, a, ra), read(x.regs, b, rb), read(x.regs, c, rc));
+            let (a, b, c) = (
+                read(x.regs, a, ra),
+                read(x.regs, b, rb),
+                read(x.regs, c, rc),
+            );
             // A register holds `per` values of one row, the registers alternate between rows g and g + 8.
             let value_a = |row: usize, k: usize| {
                 let (group, at) = (k / (4 * per), k % (4 * per));
@@ -82,12 +95,14 @@ impl Args<'_> {
                     } else {
                         value(F16, u64::from(c[half][lane] >> (16 * (col % 2)) & 0xffff))
                     };
-                    let sum = (0..depth).fold(start, |sum, k| sum + value_a(row, k) * value_b(k, col));
+                    let sum =
+                        (0..depth).fold(start, |sum, k| sum + value_a(row, k) * value_b(k, col));
                     let number = F64.unpack(sum.to_bits());
                     if wide {
                         out[2 * half + col % 2][lane] = F32.pack(number, Round::Near) as u32;
                     } else {
-                        out[half][lane] |= (F16.pack(number, Round::Near) as u32) << (16 * (col % 2));
+                        out[half][lane] |=
+                            (F16.pack(number, Round::Near) as u32) << (16 * (col % 2));
                     }
                 }
             }
@@ -100,7 +115,11 @@ impl Args<'_> {
 
     fn imma(&mut self) -> Lower {
         let (rows, depth) = self
-            .one_of(&[(".16816", (16, 16)), (".16832", (16, 32)), (".8816", (8, 16))])
+            .one_of(&[
+                (".16816", (16, 16)),
+                (".16832", (16, 32)),
+                (".8816", (8, 16)),
+            ])
             .ok_or(Refused::Unimplemented)?;
         let types: Vec<bool> = self
             .inst
@@ -117,16 +136,32 @@ impl Args<'_> {
             return Err(Refused::Unimplemented);
         };
         let sat = self.flag(".SAT");
-        let (ra, rb, rc) = ((rows * depth / 128) as u8, (depth / 16) as u8, (rows / 4) as u8);
+        let (ra, rb, rc) = (
+            (rows * depth / 128) as u8,
+            (depth / 16) as u8,
+            (rows / 4) as u8,
+        );
         self.no_selector(4)?;
         let d = self.dst_of(0, rc)?;
-        let (a, b, c) = (self.fragment(1, ra)?, self.fragment(2, rb)?, self.fragment(3, rc)?);
+        let (a, b, c) = (
+            self.fragment(1, ra)?,
+            self.fragment(2, rb)?,
+            self.fragment(3, rc)?,
+        );
         op(move |x, m| {
             whole(m)?;
-            let (a, b, c) = (read(x.regs, a, ra), read(x.regs, b, rb), read(x.regs, c, rc));
+            let (a, b, c) = (
+                read(x.regs, a, ra),
+                read(x.regs, b, rb),
+                read(x.regs, c, rc),
+            );
             let byte = |word: u32, at: usize, signed: bool| {
                 let byte = (word >> (8 * at)) as u8;
-                if signed { i64::from(byte.cast_signed()) } else { i64::from(byte) }
+                if signed {
+                    i64::from(byte.cast_signed())
+                } else {
+                    i64::from(byte)
+                }
             };
             let per_group = rows / 8;
             let mut out = [[0; LANES]; 4];
@@ -141,7 +176,11 @@ impl Args<'_> {
                         let wb = b[group][4 * col + within / 4];
                         sum += byte(wa, within % 4, sa) * byte(wb, within % 4, sb);
                     }
-                    let sum = if sat { sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX)) } else { sum };
+                    let sum = if sat {
+                        sum.clamp(i64::from(i32::MIN), i64::from(i32::MAX))
+                    } else {
+                        sum
+                    };
                     out[at][lane] = sum as u32;
                 }
             }
@@ -156,7 +195,9 @@ impl Args<'_> {
         if !self.flag(".16") {
             return Err(Refused::Unimplemented);
         }
-        let transposed = self.one_of(&[(".M88", false), (".MT88", true)]).ok_or(Refused::Unimplemented)?;
+        let transposed = self
+            .one_of(&[(".M88", false), (".MT88", true)])
+            .ok_or(Refused::Unimplemented)?;
         let count: u8 = self.one_of(&[(".2", 2), (".4", 4)]).unwrap_or(1);
         let d = self.dst_of(0, count)?;
         let place = self.spot(1, Space::Shared)?;
@@ -178,7 +219,8 @@ impl Args<'_> {
                         words[t][row(g)]
                     }
                 });
-                c.regs.set(if matrix == 0 { d } else { d.next(matrix) }, m, &v);
+                c.regs
+                    .set(if matrix == 0 { d } else { d.next(matrix) }, m, &v);
             }
             Ok(Flow::Next)
         })
@@ -196,7 +238,11 @@ impl Args<'_> {
 
     /// Sparse forms have more operands, which nothing here knows.
     fn no_selector(&self, from: usize) -> Result<(), Refused> {
-        if (from..self.count()).any(|at| self.shown(at)) { Err(Refused::Unimplemented) } else { Ok(()) }
+        if (from..self.count()).any(|at| self.shown(at)) {
+            Err(Refused::Unimplemented)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -241,5 +287,8 @@ fn whole(mask: u32) -> Result<(), Stop> {
         return Ok(());
     }
     let text = "a matrix operation of part of a warp".to_owned();
-    Err(Stop { kind: FaultKind::Unimplemented { text }, lane: first(mask) })
+    Err(Stop {
+        kind: FaultKind::Unimplemented { text },
+        lane: first(mask),
+    })
 }

@@ -2,7 +2,7 @@
 
 mod sm_support;
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nv_proto::unit::{Dim3, SmVersion};
 use nv_sim::memory::{Access, MmuFault};
@@ -14,19 +14,12 @@ const SMS: [u16; 5] = [80, 86, 89, 90, 120];
 
 /// A grid of one block that runs hand-written words.
 fn grid(space: &mut Space, sm: u16, program: &[[u64; 2]], threads: u32) -> Grid {
-    let bytes: Vec<u8> = program
-        .iter()
-        .flatten()
-        .flat_map(|w| w.to_le_bytes())
-        .collect();
+    let bytes: Vec<u8> = program.iter().flatten().flat_map(|w| w.to_le_bytes()).collect();
     let va = space.alloc(bytes.len());
     space.write(va, &bytes);
     let bank = space.alloc(0x400);
     let mut banks = [ConstantBank::default(); 8];
-    banks[0] = ConstantBank {
-        va: bank,
-        size: 0x400,
-    };
+    banks[0] = ConstantBank { va: bank, size: 0x400 };
     Grid {
         sm: SmVersion(sm),
         grid: Dim3::ONE,
@@ -88,30 +81,15 @@ fn a_register_past_the_count_is_illegal() {
 #[test]
 fn running_off_the_end_is_a_fetch_fault() {
     let fault = run(90, &[BAR_SYNC_0], 32).unwrap_err();
-    assert!(
-        matches!(
-            fault.kind,
-            FaultKind::Mmu(MmuFault {
-                access: Access::Execute,
-                ..
-            })
-        ),
-        "{:?}",
-        fault.kind
-    );
+    assert!(matches!(fault.kind, FaultKind::Mmu(MmuFault { access: Access::Execute, .. })), "{:?}", fault.kind);
     assert_eq!(fault.words, None);
 }
 
 #[test]
 fn words_of_no_instruction_are_named() {
     let fault = run(86, &[[0xdead_beef_0000_0fff, 0x1234]], 32).unwrap_err();
-    let FaultKind::Unimplemented { text } = &fault.kind else {
-        panic!("{:?}", fault.kind)
-    };
-    assert!(
-        text.contains("0xdeadbeef00000fff") && text.contains("sm_86"),
-        "{text}"
-    );
+    let FaultKind::Unimplemented { text } = &fault.kind else { panic!("{:?}", fault.kind) };
+    assert!(text.contains("0xdeadbeef00000fff") && text.contains("sm_86"), "{text}");
 }
 
 #[test]
@@ -119,9 +97,7 @@ fn an_instruction_that_is_not_there_yet_is_spelled() {
     // HGMMA is no instruction that the decoder claims; DMMA decodes but does not run.
     let dmma = [0x0000_0006_0404_723f, 0x004e_2200_0000_0008];
     let fault = run(90, &[dmma], 32).unwrap_err();
-    let FaultKind::Unimplemented { text } = &fault.kind else {
-        panic!("{:?}", fault.kind)
-    };
+    let FaultKind::Unimplemented { text } = &fault.kind else { panic!("{:?}", fault.kind) };
     assert!(text.starts_with("DMMA"), "{text}");
 }
 
@@ -133,7 +109,7 @@ fn an_endless_loop_stops_when_cancelled() {
     let fault = std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(std::time::Duration::from_millis(50));
-            cancel.store(true, std::sync::atomic::Ordering::Relaxed);
+            cancel.store(true, Ordering::Relaxed);
         });
         sm::run(&grid, &space, &cancel).unwrap_err()
     });
@@ -145,130 +121,93 @@ fn an_endless_loop_stops_when_cancelled() {
 fn launches_that_cannot_be_are_refused() {
     let mut space = Space::default();
     let good = grid(&mut space, 90, &[EXIT], 32);
-    let refused = |grid: &Grid| {
-        sm::run(grid, &space, &AtomicBool::new(false))
-            .unwrap_err()
-            .kind
-    };
+    let refused = |grid: &Grid| sm::run(grid, &space, &AtomicBool::new(false)).unwrap_err().kind;
+    assert_eq!(refused(&Grid { block: 1025.into(), ..good.clone() }), FaultKind::Resources { needed: 1025 });
+    assert_eq!(refused(&Grid { shared_bytes: 1 << 20, ..good.clone() }), FaultKind::Resources { needed: 1 << 20 });
+    assert_eq!(refused(&Grid { local_bytes: 1 << 20, ..good.clone() }), FaultKind::Resources { needed: 1 << 20 });
+    assert_eq!(refused(&Grid { cluster: 3.into(), grid: 4.into(), ..good.clone() }), FaultKind::Resources { needed: 3 });
+    assert_eq!(refused(&Grid { cluster: 32.into(), grid: 32.into(), ..good.clone() }), FaultKind::Resources { needed: 32 });
     assert_eq!(
-        refused(&Grid {
-            block: 1025.into(),
-            ..good.clone()
-        }),
-        FaultKind::Resources { needed: 1025 }
-    );
-    assert_eq!(
-        refused(&Grid {
-            shared_bytes: 1 << 20,
-            ..good.clone()
-        }),
-        FaultKind::Resources { needed: 1 << 20 }
-    );
-    assert_eq!(
-        refused(&Grid {
-            local_bytes: 1 << 20,
-            ..good.clone()
-        }),
-        FaultKind::Resources { needed: 1 << 20 }
-    );
-    assert_eq!(
-        refused(&Grid {
-            cluster: 3.into(),
-            grid: 4.into(),
-            ..good.clone()
-        }),
-        FaultKind::Resources { needed: 3 }
-    );
-    assert_eq!(
-        refused(&Grid {
-            cluster: 32.into(),
-            grid: 32.into(),
-            ..good.clone()
-        }),
-        FaultKind::Resources { needed: 32 }
-    );
-    assert_eq!(
-        refused(&Grid {
-            cooperative: true,
-            grid: 1000.into(),
-            block: 1024.into(),
-            ..good.clone()
-        }),
+        refused(&Grid { cooperative: true, grid: 1000.into(), block: 1024.into(), ..good.clone() }),
         FaultKind::Resources { needed: 1000 }
     );
     let odd = good.program + 8;
-    assert_eq!(
-        refused(&Grid {
-            program: odd,
-            ..good.clone()
-        }),
-        FaultKind::Misaligned { address: odd }
-    );
-    let none = Grid {
-        grid: Dim3::new(0, 1, 1),
-        ..good
-    };
-    assert_eq!(
-        sm::run(&none, &space, &AtomicBool::new(false))
-            .unwrap()
-            .blocks,
-        0
-    );
+    assert_eq!(refused(&Grid { program: odd, ..good.clone() }), FaultKind::Misaligned { address: odd });
+    let none = Grid { grid: Dim3::new(0, 1, 1), ..good };
+    assert_eq!(sm::run(&none, &space, &AtomicBool::new(false)).unwrap().blocks, 0);
 }
 
 /// The kernels that faulted a real GPU, and how each ends here.
 #[test]
 fn faults_of_real_kernels() {
     for sm in SMS {
-        let names: Vec<String> = Machine::load(&format!("faults/faults.sm_{sm}.cubin"), sm)
-            .kernels
-            .into_keys()
-            .collect();
-        assert!(names.len() >= 6, "{names:?}");
-        for name in names {
+        let end = |name: &str| {
             let mut m = Machine::load(&format!("faults/faults.sm_{sm}.cubin"), sm);
             let buffer = m.space.alloc(4096);
-            let mut shape = shape(2, 64);
-            shape.dynamic = 0;
-            let cancel = AtomicBool::new(false);
-            let grid = m.grid(
-                &name,
-                shape,
-                &Args::default().ptr(buffer).ptr(buffer).ptr(buffer),
-            );
-            let space = &m.space;
-            let result = std::thread::scope(|scope| {
+            m.space.write(buffer, &[7]);
+            if name == "localoob" {
+                // As a launch that forgot to give the stack.
+                m.kernels.get_mut(name).unwrap().stack = 0;
+            }
+            let grid = m.grid(name, shape(140, 64), &Args::default().ptr(buffer));
+            let (cancel, ended) = (AtomicBool::new(false), AtomicBool::new(false));
+            std::thread::scope(|scope| {
                 scope.spawn(|| {
-                    std::thread::sleep(std::time::Duration::from_millis(300));
-                    cancel.store(true, std::sync::atomic::Ordering::Relaxed);
+                    for _ in 0..if name == "loop" { 50 } else { 20_000 } {
+                        std::thread::sleep(std::time::Duration::from_millis(1));
+                        if ended.load(Ordering::Relaxed) {
+                            return;
+                        }
+                    }
+                    cancel.store(true, Ordering::Relaxed);
                 });
-                sm::run(&grid, space, &cancel)
-            });
-            println!("sm_{sm} {name}: {:?}", result.map_err(|f| f.kind));
+                let result = sm::run(&grid, &m.space, &cancel).map_err(|fault| fault.kind);
+                ended.store(true, Ordering::Relaxed);
+                (result, buffer)
+            })
+        };
+        assert!(matches!(end("ok"), (Ok(stats), _) if stats.blocks == 140));
+        let (result, buffer) = end("badaddr");
+        match result {
+            Err(FaultKind::Mmu(MmuFault { va, access: Access::Write })) => assert_eq!(va, buffer + (8 << 33), "sm_{sm}"),
+            other => panic!("sm_{sm}: {other:?}"),
         }
+        let (result, buffer) = end("misalign");
+        assert_eq!(result, Err(FaultKind::Misaligned { address: buffer + 4 }), "sm_{sm}");
+        assert_eq!(end("trap").0, Err(FaultKind::Trap), "sm_{sm}");
+        assert_eq!(end("illegal").0, Err(FaultKind::Trap), "sm_{sm}");
+        assert_eq!(end("loop").0, Err(FaultKind::Cancelled), "sm_{sm}");
+        let local = end("localoob").0;
+        assert!(matches!(local, Err(FaultKind::LocalOutOfRange { .. })), "sm_{sm}: {local:?}");
+        let shared = end("sharedoob").0;
+        assert!(matches!(shared, Err(FaultKind::SharedOutOfRange { address }) if address >= 7 * 32_000), "sm_{sm}: {shared:?}");
+    }
+}
+
+/// Half of a warp waits at a barrier that the other half never reaches.
+#[test]
+fn threads_that_wait_for_one_another_are_found() {
+    for sm in SMS {
+        // BAR.SYNC 0x0, 0x40 by one warp of a block of one.
+        let half_done = [0x0001_0000_0000_7b1d, 0x000f_ec00_0001_0000];
+        let fault = run(sm, &[half_done, EXIT], 32).unwrap_err();
+        assert_eq!(fault.kind, FaultKind::Deadlock, "sm_{sm}");
+        assert_eq!(fault.words, Some(half_done));
     }
 }
 
 /// Words of real instructions with some bits turned over, so that programs get past the decoder.
 fn words() -> impl Strategy<Value = [u64; 2]> {
     let real: Vec<[u64; 2]> = real_words();
-    (
-        0..real.len(),
-        proptest::collection::vec(0..128_u32, 0..3),
-        any::<bool>(),
-        any::<[u64; 2]>(),
-    )
-        .prop_map(move |(at, flips, wild, random)| {
-            let mut word = if wild && flips.len() == 2 {
-                random
-            } else {
-                real[at]
-            };
+    (0..real.len(), proptest::collection::vec(0..128_u32, 0..3), any::<bool>(), any::<[u64; 2]>()).prop_map(
+        move |(at, flips, wild, random)| {
+            let mut word = if wild && flips.len() == 2 { random } else { real[at] };
             for bit in flips {
                 word[bit as usize / 64] ^= 1 << (bit % 64);
             }
             word
-        })
+        },
+    )
 }
 
 /// All instructions of the demo kernels.
@@ -279,12 +218,7 @@ fn real_words() -> Vec<[u64; 2]> {
         for kernel in m.kernels.values() {
             for at in (kernel.entry..kernel.entry + 0x2000).step_by(16) {
                 use nv_sim::memory::AddressSpace;
-                let word = |va| {
-                    m.space
-                        .cell(va, Access::Execute)
-                        .ok()
-                        .map(|c| c.load(std::sync::atomic::Ordering::Relaxed))
-                };
+                let word = |va| m.space.cell(va, Access::Execute).ok().map(|c| c.load(Ordering::Relaxed));
                 match (word(at), word(at + 8)) {
                     (Some(a), Some(b)) => out.push([a, b]),
                     _ => break,
@@ -296,7 +230,7 @@ fn real_words() -> Vec<[u64; 2]> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Whatever the words, a program ends or is cancelled: no panic, no hang.
     #[test]
@@ -310,14 +244,14 @@ proptest! {
             scope.spawn(|| {
                 for _ in 0..20 {
                     std::thread::sleep(std::time::Duration::from_millis(1));
-                    if ended.load(std::sync::atomic::Ordering::Relaxed) {
+                    if ended.load(Ordering::Relaxed) {
                         return;
                     }
                 }
-                cancel.store(true, std::sync::atomic::Ordering::Relaxed);
+                cancel.store(true, Ordering::Relaxed);
             });
             let _ = sm::run(&grid, &space, &cancel);
-            ended.store(true, std::sync::atomic::Ordering::Relaxed);
+            ended.store(true, Ordering::Relaxed);
         });
     }
 }

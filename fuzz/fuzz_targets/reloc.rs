@@ -1,9 +1,5 @@
 #![no_main]
 
-#[path = "../src/exercise.rs"]
-#[allow(dead_code, reason = "each target runs one of them")]
-mod exercise;
-
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    exercise::reloc(bytes);
+    nv_fuzz::exercise::reloc(bytes);
 });

@@ -341,21 +341,6 @@ const fn same(mut a: &[u8], mut b: &[u8]) -> bool {
     a.is_empty() && b.is_empty()
 }
 
-// Objects of the resource manager that are no engines.
-classes! {
-    NV01_ROOT_CLIENT = 0x0041;
-    NV01_DEVICE_0 = 0x0080;
-    NV20_SUBDEVICE_0 = 0x2080;
-    NV01_MEMORY_SYSTEM = 0x003e;
-    NV01_MEMORY_LOCAL_USER = 0x0040;
-    NV01_MEMORY_VIRTUAL = 0x0070;
-    NV01_MEMORY_SYSTEM_OS_DESCRIPTOR = 0x0071;
-    FERMI_VASPACE_A = 0x90f1;
-    FERMI_CONTEXT_SHARE_A = 0x9067;
-    KEPLER_CHANNEL_GROUP_A = 0xa06c;
-    GT200_DEBUGGER = 0x83de;
-}
-
 classes! {
     TURING_USERMODE_A = 0xc461;
     AMPERE_USERMODE_A = 0xc561;

@@ -56,7 +56,7 @@ pub fn open_in(machine: Arc<Machine>, index: u32) -> Result<SimDriver, Error> {
             chips.len()
         )));
     };
-    let root = class::NV01_ROOT_CLIENT;
+    let root = names::classes::NV01_ROOT_CLIENT;
     let client = machine
         .alloc(Handle::NULL, Handle::NULL, Handle::NULL, root, &mut [])
         .map_err(|status| refused("NV_ESC_RM_ALLOC of NV01_ROOT_CLIENT".into(), status))?;

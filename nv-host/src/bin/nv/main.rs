@@ -9,7 +9,9 @@ mod doctor;
 mod exit;
 mod fatbin;
 mod input;
+mod ioctl;
 mod listing;
+mod out;
 mod push;
 mod qmd;
 mod run;
@@ -38,6 +40,8 @@ enum Command {
     Devices(devices::Args),
     /// Check what will work here, and say what to do about what will not.
     Doctor(doctor::Args),
+    /// Name captured driver calls.
+    Ioctl(ioctl::Args),
     /// Run one kernel of a cubin.
     Run(run::Args),
     /// Show what a cubin says of itself.
@@ -57,6 +61,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Devices(args) => devices::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Ioctl(args) => ioctl::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Cubin(args) => cubin::run(&args),
         Command::Fatbin(args) => fatbin::run(&args),

@@ -10,6 +10,7 @@ use core::fmt;
 use heapless::Vec;
 
 use crate::qmd;
+pub use crate::rm::names::classes::*;
 use crate::unit::ClassId;
 
 pub use names::NAMES;

@@ -464,6 +464,10 @@ impl Parts {
                 Part::Offset => offset = i32::try_from(value).ok()?,
             }
         }
+        // Where the bank has a number, no register hides in the bits that would name one.
+        if !self.bindless && bindless.is_some_and(|n| n != 0) {
+            return None;
+        }
         let address = Address {
             base: base.filter(|_| self.has_base || self.base_kind != BaseKind::Plain),
             kind: self.base_kind,

@@ -438,6 +438,7 @@ fn kernels_fault_as_on_the_h200() {
             ("misalign", 1, 13, 0x000f, Some(memory.va.0 + 4)),
             ("trap", 1, 13, 0x0009, None),
             ("illegal", 1, 13, 0x0009, None),
+            ("localoob", 1, 13, 0x0300_000e, None),
             ("sharedoob", 1, 13, 0x0c00_000e, None),
         ];
         for (kernel, grid, code, esr, address) in cases {

@@ -78,6 +78,7 @@ impl Channel {
         page.mapping()?.fill(0, usize_of(PAGE_BYTES), 0)?;
 
         let classes = device.classes();
+        let mut making = group.making();
         let setup = calls::ChannelSetup {
             group: group.handle(),
             share: group.share(),
@@ -92,8 +93,11 @@ impl Channel {
         let copy = RmObject::plain(&objects.driver, channel.handle(), classes.copy)?;
         let debugger = calls::debugger(objects, compute.handle()).ok();
         let token = calls::submit_token(&*objects.driver, channel.handle())?;
-        let registration = device.space().register_channel(channel.handle())?;
+        let registration = device
+            .space()
+            .register_channel(channel.handle(), &mut making)?;
         calls::schedule(&*objects.driver, group.handle())?;
+        drop(making);
         Ok(Self {
             registration,
             debugger,

@@ -1,10 +1,11 @@
 //! A channel group: channels that run side by side, and that one fault ends together.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use nv_proto::unit::Handle;
+use nv_proto::unit::{GpuVa, Handle};
 
+use crate::device::lock;
 use crate::object::RmObject;
 use crate::space::AddressSpace;
 use crate::{Error, calls};
@@ -13,28 +14,38 @@ use crate::{Error, calls};
 #[derive(Debug)]
 pub(crate) struct Group {
     share: RmObject,
-    group: RmObject,
+    /// `Some` until dropped.
+    group: Option<RmObject>,
     dead: AtomicBool,
+    /// Addresses that the UVM driver maps the channels' own buffers at. Held while a channel is made: the driver
+    /// schedules a group only when each of its channels is registered (seen on an H200).
+    making: Mutex<Vec<GpuVa>>,
     /// The space outlives the channels that use it.
-    _space: Arc<AddressSpace>,
+    space: Arc<AddressSpace>,
 }
 
 impl Group {
     /// Makes a group whose channels work in `space`.
     pub(crate) fn new(objects: &calls::Objects, space: &Arc<AddressSpace>) -> Result<Self, Error> {
-        let group = calls::channel_group(objects, space)?;
+        let group = calls::channel_group(objects)?;
         let share = calls::context_share(objects, group.handle(), space.handle())?;
         Ok(Self {
             share,
-            group,
+            group: Some(group),
             dead: AtomicBool::new(false),
-            _space: Arc::clone(space),
+            making: Mutex::default(),
+            space: Arc::clone(space),
         })
+    }
+
+    /// Keeps others from making a channel of the group meanwhile.
+    pub(crate) fn making(&self) -> MutexGuard<'_, Vec<GpuVa>> {
+        lock(&self.making)
     }
 
     /// The group object.
     pub(crate) fn handle(&self) -> Handle {
-        self.group.handle()
+        self.group.as_ref().map_or(Handle::NULL, RmObject::handle)
     }
 
     /// The context share object.
@@ -50,5 +61,14 @@ impl Group {
     /// Whether a fault ended the group.
     pub(crate) fn is_dead(&self) -> bool {
         self.dead.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // The share lies below the group and goes with it.
+        drop(self.group.take());
+        self.space
+            .give_back_channels(std::mem::take(&mut *lock(&self.making)));
     }
 }

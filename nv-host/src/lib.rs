@@ -23,6 +23,7 @@
 #![deny(unsafe_code)]
 
 pub mod driver;
+pub mod fatbin;
 
 mod args;
 mod calls;
@@ -42,6 +43,7 @@ mod select;
 mod space;
 mod staging;
 mod stream;
+#[cfg(feature = "ioctl")]
 mod sys;
 mod va;
 mod wait;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use nv_proto::bank0::STACK_RESERVE;
+use nv_proto::bank0::{self, STACK_RESERVE};
 use nv_proto::cubin::{Cubin, Kernel, Layout, PREFETCH_SLACK, Param};
 use nv_proto::launch::{Bank, KernelFacts};
 use nv_proto::qmd::BANKS;
@@ -95,7 +95,12 @@ impl Module {
                         kernel.name
                     ))
                 })?;
-            functions.push(Arc::new(FunctionInner::new(&kernel, GpuVa(entry), bank)?));
+            functions.push(Arc::new(FunctionInner::new(
+                sm,
+                &kernel,
+                GpuVa(entry),
+                bank,
+            )?));
         }
         let variables = parsed
             .symbols()
@@ -214,6 +219,7 @@ impl Function {
 
 impl FunctionInner {
     fn new(
+        sm: SmVersion,
         kernel: &Kernel<'_>,
         entry: GpuVa,
         bank: impl Fn(usize) -> Option<Bank>,
@@ -234,6 +240,11 @@ impl FunctionInner {
                 kernel.name, kernel.code_size
             ))
         })?;
+        // A kernel without parameters says nothing of where they would begin.
+        let param_base = match (kernel.param_size, bank0::Layout::of(sm)) {
+            (0, Some(layout)) => layout.prefix().into(),
+            _ => kernel.param_base.into(),
+        };
         let facts = KernelFacts {
             program: entry,
             program_size,
@@ -242,7 +253,7 @@ impl FunctionInner {
             static_shared: kernel.shared,
             reserved_shared: kernel.shared_reserved,
             local_bytes: stack,
-            param_base: kernel.param_base.into(),
+            param_base,
             param_size: kernel.param_size.into(),
             banks,
             max_threads: kernel

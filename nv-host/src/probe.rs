@@ -13,6 +13,8 @@ mod doctor;
 mod node;
 mod visible;
 
+pub use nix::errno::Errno;
+
 pub use doctor::{Check, Level, Report};
 pub use node::{NodeStatus, remedy};
 pub use visible::VisibleDevices;
@@ -141,6 +143,8 @@ pub struct Gpu {
     pub device_id: Option<u16>,
     /// The kernel driver that is bound to it, if any.
     pub bound: Option<String>,
+    /// Whether the NVIDIA kernel module knows it.
+    pub known: bool,
 }
 
 impl Gpu {
@@ -155,37 +159,25 @@ impl Gpu {
     }
 }
 
-/// The GPUs of the machine below `root`, in bus order: those that the kernel module knows, and those on the bus
-/// that it does not.
+/// The GPUs of the machine below `root`, in bus order: those that the kernel module knows, and then those on the
+/// bus that it does not, so that the index of a GPU that can be used is the kernel driver's.
 #[must_use]
 pub fn gpus(root: &Path) -> Vec<Gpu> {
-    let mut addresses: Vec<_> = names(&root.join(PROC_GPUS))
-        .chain(names(&root.join(SYS_PCI)).filter(|name| is_gpu(&root.join(SYS_PCI).join(name))))
+    let on_bus = names(&root.join(SYS_PCI)).filter(|name| is_gpu(&root.join(SYS_PCI).join(name)));
+    let addresses = names(&root.join(PROC_GPUS)).chain(on_bus);
+    let mut gpus: Vec<Gpu> = addresses
         .filter_map(|name| PciAddress::parse(&name))
-        .collect();
-    addresses.sort();
-    addresses.dedup();
-    addresses
-        .into_iter()
         .map(|address| gpu(root, address))
-        .collect()
+        .collect();
+    gpus.sort_by_key(|gpu| (!gpu.known, gpu.address));
+    gpus.dedup_by_key(|gpu| gpu.address);
+    gpus
 }
 
 fn gpu(root: &Path, address: PciAddress) -> Gpu {
-    let information = root
-        .join(PROC_GPUS)
-        .join(address.to_string())
-        .join("information");
-    let information = fs::read_to_string(information).unwrap_or_default();
-    let field = |name: &str| {
-        let mut fields = information.lines().filter_map(|line| line.split_once(':'));
-        let value = fields
-            .find(|(field, _)| field.trim() == name)
-            .map(|(_, value)| value.trim());
-        value
-            .filter(|value| !value.is_empty() && !value.contains('?'))
-            .map(str::to_owned)
-    };
+    let folder = root.join(PROC_GPUS).join(address.to_string());
+    let information = fs::read_to_string(folder.join("information")).unwrap_or_default();
+    let field = |name| field(&information, name);
     let pci = root.join(SYS_PCI).join(address.to_string());
     let bound = fs::read_link(pci.join("driver")).ok();
     let minor = field("Device Minor").and_then(|minor| minor.parse::<u32>().ok());
@@ -196,7 +188,17 @@ fn gpu(root: &Path, address: PciAddress) -> Gpu {
         node: minor.map(|minor| PathBuf::from(format!("/dev/nvidia{minor}"))),
         device_id: hex(&pci.join("device")).and_then(|id| u16::try_from(id).ok()),
         bound: bound.and_then(|path| Some(path.file_name()?.to_str()?.to_owned())),
+        known: folder.exists(),
     }
+}
+
+/// A field of a GPU's `information`, unless the kernel module does not tell it.
+pub(crate) fn field(information: &str, name: &str) -> Option<String> {
+    let mut fields = information.lines().filter_map(|line| line.split_once(':'));
+    let (_, value) = fields.find(|(field, _)| field.trim() == name)?;
+    let value = value.trim();
+    let told = !value.is_empty() && !value.contains('?');
+    told.then(|| value.to_owned())
 }
 
 /// Whether a PCI device is a display or 3-D controller of NVIDIA's.
@@ -215,12 +217,27 @@ fn names(folder: &Path) -> impl Iterator<Item = String> + use<> {
     entries.filter_map(|entry| entry.file_name().into_string().ok())
 }
 
+/// The nodes of GPUs, known by their GPU or merely there, in order.
+fn gpu_nodes(root: &Path, gpus: &[Gpu]) -> Vec<PathBuf> {
+    let number = |name: String| name.strip_prefix("nvidia")?.parse::<u32>().ok();
+    let there = names(&root.join("dev")).filter_map(number);
+    let there = there.map(|number| PathBuf::from(format!("/dev/nvidia{number}")));
+    let mut nodes: Vec<_> = gpus
+        .iter()
+        .filter_map(|gpu| gpu.node.clone())
+        .chain(there)
+        .collect();
+    nodes.sort();
+    nodes.dedup();
+    nodes
+}
+
 /// Tells the release and the flavour of the kernel module, below the root.
 pub const PROC_VERSION: &str = "proc/driver/nvidia/version";
 /// Tells the release of the kernel module, below the root.
 pub const SYS_VERSION: &str = "sys/module/nvidia/version";
 /// Holds a folder for each GPU that the kernel module knows.
-const PROC_GPUS: &str = "proc/driver/nvidia/gpus";
+pub(crate) const PROC_GPUS: &str = "proc/driver/nvidia/gpus";
 /// Holds a folder for each device of the bus.
 const SYS_PCI: &str = "sys/bus/pci/devices";
 /// NVIDIA's number (PCI-SIG).

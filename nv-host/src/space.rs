@@ -121,13 +121,32 @@ impl AddressSpace {
     }
 
     /// Tells the UVM driver of a channel, which it needs before the channel runs; nothing without UVM.
-    pub(crate) fn register_channel(&self, channel: Handle) -> Result<Option<Registration>, Error> {
+    ///
+    /// The channels of a group share buffers of the GPU's, which the UVM driver maps at the addresses given with
+    /// the first of them and keeps there while any of the group needs them (an H200 answered
+    /// `NV_ERR_UVM_ADDRESS_IN_USE` to their reuse): so the addresses belong to the group.
+    pub(crate) fn register_channel(
+        &self,
+        channel: Handle,
+        reserved: &mut Vec<GpuVa>,
+    ) -> Result<Option<Registration>, Error> {
         let Mapper::Uvm(uuid) = self.mapper else {
             return Ok(None);
         };
+        let register =
+            |va| calls::uvm_register_channel(&*self.driver, uuid, channel, va, CHANNEL_VA_BYTES);
+        // Where all that the channel needs is shared, the addresses are not looked at.
+        if let Some(va) = reserved.last()
+            && register(*va).is_ok()
+        {
+            return Ok(Some(Registration { uuid, channel }));
+        }
         let va = self.reserve(CHANNEL_VA_BYTES)?;
-        match calls::uvm_register_channel(&*self.driver, uuid, channel, va, CHANNEL_VA_BYTES) {
-            Ok(()) => Ok(Some(Registration { va, uuid, channel })),
+        match register(va) {
+            Ok(()) => {
+                reserved.push(va);
+                Ok(Some(Registration { uuid, channel }))
+            }
             Err(error) => {
                 self.give_back(va, CHANNEL_VA_BYTES);
                 Err(error)
@@ -137,8 +156,14 @@ impl AddressSpace {
 
     /// Ends a registration; before the channel is freed.
     pub(crate) fn unregister_channel(&self, registration: &Registration) {
-        let Registration { va, uuid, channel } = *registration;
-        if calls::uvm_unregister_channel(&*self.driver, uuid, channel).is_ok() {
+        let Registration { uuid, channel } = *registration;
+        // What fails here ends with the channel.
+        let _ = calls::uvm_unregister_channel(&*self.driver, uuid, channel);
+    }
+
+    /// Gives back what [`AddressSpace::register_channel`] reserved, once the group is gone.
+    pub(crate) fn give_back_channels(&self, reserved: Vec<GpuVa>) {
+        for va in reserved {
             self.give_back(va, CHANNEL_VA_BYTES);
         }
     }
@@ -173,7 +198,6 @@ const CHANNEL_VA_BYTES: u64 = 64 << 20;
 /// A channel that the UVM driver knows.
 #[derive(Debug)]
 pub(crate) struct Registration {
-    va: GpuVa,
     uuid: [u8; 16],
     channel: Handle,
 }

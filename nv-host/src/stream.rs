@@ -679,10 +679,14 @@ impl StreamInner {
 }
 
 impl Drop for StreamInner {
+    /// Work in flight may use memory that is freed after this: it ends first. What does not end within the
+    /// device's limit is ended with the channel, and the driver then ends all channels of the group (seen on an
+    /// H200: notifier code 45, preemptive removal), so that streams made later need a new one.
     fn drop(&mut self) {
-        // Work in flight may use memory that is freed after this: it ends first, or is ended with the channel.
-        if !self.is_dead() && self.completed() < self.submitted() {
-            let _ = self.wait_raw(self.submitted(), self.limit);
+        if !self.is_over(self.submitted())
+            && self.wait_raw(self.submitted(), self.limit) != Outcome::Done
+        {
+            self.group.set_dead();
         }
     }
 }

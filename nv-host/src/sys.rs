@@ -1,7 +1,6 @@
 //! Every system call of the crate.
 //!
 //! [`System`] is the seam: the driver above it is tested against a recorded kernel.
-#![allow(unsafe_code, reason = "declares what only its files do")]
 
 use std::fmt;
 use std::io;
@@ -15,6 +14,7 @@ pub(crate) mod ioctl;
 pub(crate) mod mmap;
 
 /// What the kernel does for a driver of this crate.
+#[allow(unsafe_code, reason = "a driver call is as safe as its parameters")]
 pub(crate) trait System: fmt::Debug + Send + Sync {
     /// Opens a device node for reading and writing.
     fn open(&self, path: &Path) -> Result<OwnedFd, Errno>;

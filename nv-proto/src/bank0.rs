@@ -75,6 +75,7 @@ struct ClusterRows {
 
 /// What is written before a kernel's parameters.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Prefix {
     /// Threads of a block.
     pub block: Dim3,

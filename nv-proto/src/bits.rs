@@ -27,7 +27,7 @@ impl Bits {
         clippy::cast_possible_truncation,
         reason = "a shift and a width within one word are at most 32"
     )]
-    pub const fn new(hi: u16, lo: u16) -> Self {
+    pub(crate) const fn new(hi: u16, lo: u16) -> Self {
         assert!(hi >= lo && hi / 32 == lo / 32, "a field lies in one word");
         Self {
             word: lo / 32,
@@ -140,7 +140,7 @@ impl WideBits {
     /// # Panics
     /// When `lower` is not a whole word or `shift` is above 31, which is found when the layout is compiled.
     #[must_use]
-    pub const fn new(lower: Bits, upper: Bits, shift: u8) -> Self {
+    pub(crate) const fn new(lower: Bits, upper: Bits, shift: u8) -> Self {
         assert!(lower.width == 32 && shift < 32, "the lower half is a word");
         Self {
             lower,
@@ -182,17 +182,9 @@ impl WideBits {
         raw << self.shift
     }
 
-    /// Sets the quantity, touching no other bit.
-    ///
-    /// # Errors
-    /// [`EncodeError::Misaligned`] when `value` is no multiple of the unit, otherwise as [`Bits::set`].
-    /// Nothing is written then.
+    /// What [`WideBits::set`] would answer: the value in units, when it fits.
     #[inline]
-    #[allow(
-        clippy::cast_possible_truncation,
-        reason = "the low word is what the lower field holds"
-    )]
-    pub fn set(self, words: &mut [U32], name: &'static str, value: u64) -> Result<(), EncodeError> {
+    pub(crate) fn check(self, name: &'static str, value: u64) -> Result<u64, EncodeError> {
         if value & self.unit().wrapping_sub(1) != 0 {
             return Err(EncodeError::Misaligned {
                 field: name,
@@ -201,17 +193,29 @@ impl WideBits {
             });
         }
         let raw = value >> self.shift;
-        let upper = match u32::try_from(raw >> 32) {
-            Ok(upper) if upper <= self.upper.max() => upper,
-            _ => {
-                return Err(EncodeError::FieldOverflow {
-                    field: name,
-                    width: self.width().saturating_add(u32::from(self.shift)),
-                    value,
-                });
-            }
-        };
-        self.upper.put(words, upper)?;
+        if raw >> 32 > u64::from(self.upper.max()) {
+            return Err(EncodeError::FieldOverflow {
+                field: name,
+                width: self.width().saturating_add(u32::from(self.shift)),
+                value,
+            });
+        }
+        Ok(raw)
+    }
+
+    /// Sets the quantity, touching no other bit.
+    ///
+    /// # Errors
+    /// [`EncodeError::Misaligned`] when `value` is no multiple of the unit, otherwise as [`Bits::set`].
+    /// Nothing is written then.
+    #[inline]
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "each half is what its field holds"
+    )]
+    pub fn set(self, words: &mut [U32], name: &'static str, value: u64) -> Result<(), EncodeError> {
+        let raw = self.check(name, value)?;
+        self.upper.put(words, (raw >> 32) as u32)?;
         self.lower.put(words, raw as u32)
     }
 }

@@ -26,6 +26,7 @@ use crate::unit::SmVersion;
 mod content;
 mod elf;
 mod error;
+pub mod fatbin;
 mod image;
 mod kernel;
 mod names;
@@ -47,6 +48,7 @@ pub use section::{
 };
 
 use elf::{Header, SectionRaw, SymbolRaw};
+use section::Tag;
 
 /// A cubin, over the bytes of its file.
 #[derive(Clone, Copy)]
@@ -101,7 +103,7 @@ impl<'a> Cubin<'a> {
                 found: Content::of(file),
             });
         };
-        let sections = Self::section_table(file, header)?;
+        let sections = section_table(file, header)?;
         let string_table = |index: u32| -> Result<&'a str, Error<'a>> {
             let raw = usize::try_from(index).ok().and_then(|i| sections.get(i));
             let raw = raw.ok_or(bad("string table", "", 0, index.into()))?;
@@ -126,10 +128,7 @@ impl<'a> Cubin<'a> {
                 offset: u64::try_from(error.valid_up_to()).unwrap_or(u64::MAX),
             })
         };
-        let names_index = match (header.shstrndx.get(), sections.first()) {
-            (elf::SHN_XINDEX, Some(first)) => first.link.get(),
-            (index, _) => index.into(),
-        };
+        let names_index = names_index(header, sections);
         let section_names = if names_index == 0 {
             ""
         } else {
@@ -159,44 +158,6 @@ impl<'a> Cubin<'a> {
             cubin.check_symbols(&table)?;
         }
         Ok(cubin)
-    }
-
-    fn section_table(file: &'a [u8], header: &Header) -> Result<&'a [SectionRaw], Error<'a>> {
-        let offset = header.shoff.get();
-        if offset == 0 {
-            return Ok(&[]);
-        }
-        let size = header.shentsize.get();
-        if usize::from(size) != size_of::<SectionRaw>() {
-            return Err(bad("e_shentsize", "ELF header", 58, size.into()));
-        }
-        let start = usize::try_from(offset)
-            .ok()
-            .and_then(|start| file.get(start..))
-            .unwrap_or(&[]);
-        let truncated = |count: u64| Error::Truncated {
-            what: "section table",
-            name: "",
-            offset,
-            needed: count.saturating_mul(size.into()),
-            available: length(start),
-        };
-        // With 0xff00 sections or more their number stands in the first one.
-        let count = match header.shnum.get() {
-            0 => {
-                let (first, _) = SectionRaw::ref_from_prefix(start).map_err(|_| truncated(1))?;
-                first.size.get()
-            }
-            count => count.into(),
-        };
-        let whole = usize::try_from(count).ok().and_then(|count| {
-            let (table, _) = <[SectionRaw]>::ref_from_prefix_with_elems(start, count).ok()?;
-            Some(table)
-        });
-        match whole {
-            Some(table) if u32::try_from(count).is_ok() => Ok(table),
-            _ => Err(truncated(count)),
-        }
     }
 
     fn check_sections(&self) -> Result<(), Error<'a>> {
@@ -304,13 +265,23 @@ impl<'a> Cubin<'a> {
         }
     }
 
+    /// The notes of the sections of this name.
+    fn notes_in(&self, name: &'static str) -> impl Iterator<Item = Note<'a>> + use<'a> {
+        let sections = self
+            .sections()
+            .filter(move |section| section.is_named(name));
+        sections
+            .flat_map(move |section| Notes::new(name, section.data()))
+            .flatten()
+    }
+
     fn asked_for_family(&self) -> bool {
-        let family = |note: Note<'a>| {
-            note.tool()
-                .and_then(|tool| tool.architecture())
-                .is_some_and(|a| a.ends_with('f'))
-        };
-        self.notes().flatten().any(family)
+        let tools = self
+            .notes_in(".note.nv.tkinfo")
+            .filter_map(|note| note.tool());
+        tools
+            .filter_map(|tool| tool.architecture())
+            .any(|name| name.ends_with('f'))
     }
 
     /// The toolkit that made it, where the file says.
@@ -320,10 +291,13 @@ impl<'a> Cubin<'a> {
             let version = u16::try_from(self.header.version.get()).ok()?;
             return Toolkit::from_tenths(version);
         }
-        let notes = || self.notes().flatten();
-        notes()
-            .find_map(|n| n.toolkit_of_cuinfo())
-            .or_else(|| notes().find_map(|n| n.tool()?.toolkit()))
+        let of_info = self
+            .notes_in(".note.nv.cuinfo")
+            .find_map(|note| note.toolkit_of_cuinfo());
+        of_info.or_else(|| {
+            self.notes_in(".note.nv.tkinfo")
+                .find_map(|note| note.tool()?.toolkit())
+        })
     }
 
     /// `EI_OSABI`: 0x33, or 0x41 from CUDA 13 on and for `sm_100` and later.
@@ -384,7 +358,7 @@ impl<'a> Cubin<'a> {
     /// The first section of this name.
     #[must_use]
     pub fn section_by_name(&self, name: &str) -> Option<Section<'a>> {
-        self.sections().find(|section| section.name() == name)
+        self.sections().find(|section| section.is_named(name))
     }
 
     /// The section that is the symbol table; 0 where there is none.
@@ -433,15 +407,13 @@ impl<'a> Cubin<'a> {
     #[must_use]
     pub fn symbol_by_name(&self, name: &str) -> Option<Symbol<'a>> {
         self.symbols()
-            .find(|s| s.section() != SymbolSection::Undefined && s.name() == name)
+            .find(|s| s.section() != SymbolSection::Undefined && s.is_named(name))
     }
 
     /// The records of `.nv.compat`; none where there is no such section.
     #[must_use]
     pub fn compat(&self) -> Records<'a> {
-        let section = self
-            .sections()
-            .find(|section| section.role() == Role::Compat);
+        let section = self.sections().find(|section| section.tag() == Tag::Compat);
         section.map_or(Records::new("", &[]), |section| section.records())
     }
 
@@ -450,7 +422,7 @@ impl<'a> Cubin<'a> {
     pub fn module_info(&self) -> Records<'a> {
         let section = self
             .sections()
-            .find(|section| section.role() == Role::ModuleInfo);
+            .find(|section| section.tag() == Tag::ModuleInfo);
         section.map_or(Records::new("", &[]), |section| section.records())
     }
 
@@ -476,6 +448,53 @@ impl fmt::Debug for Cubin<'_> {
             .field("sections", &self.sections.len())
             .field("symbols", &self.symbols.len())
             .finish_non_exhaustive()
+    }
+}
+
+/// The section table of an ELF file.
+fn section_table<'a>(file: &'a [u8], header: &Header) -> Result<&'a [SectionRaw], Error<'a>> {
+    let offset = header.shoff.get();
+    if offset == 0 {
+        return Ok(&[]);
+    }
+    let size = header.shentsize.get();
+    if usize::from(size) != size_of::<SectionRaw>() {
+        return Err(bad("e_shentsize", "ELF header", 58, size.into()));
+    }
+    let start = usize::try_from(offset)
+        .ok()
+        .and_then(|start| file.get(start..))
+        .unwrap_or(&[]);
+    let truncated = |count: u64| Error::Truncated {
+        what: "section table",
+        name: "",
+        offset,
+        needed: count.saturating_mul(size.into()),
+        available: length(start),
+    };
+    // With 0xff00 sections or more their number stands in the first one.
+    let count = match header.shnum.get() {
+        0 => {
+            let (first, _) = SectionRaw::ref_from_prefix(start).map_err(|_| truncated(1))?;
+            first.size.get()
+        }
+        count => count.into(),
+    };
+    let whole = usize::try_from(count).ok().and_then(|count| {
+        let (table, _) = <[SectionRaw]>::ref_from_prefix_with_elems(start, count).ok()?;
+        Some(table)
+    });
+    match whole {
+        Some(table) if u32::try_from(count).is_ok() => Ok(table),
+        _ => Err(truncated(count)),
+    }
+}
+
+/// The number of the section that holds the sections' names; 0 for none.
+fn names_index(header: &Header, sections: &[SectionRaw]) -> u32 {
+    match (header.shstrndx.get(), sections.first()) {
+        (elf::SHN_XINDEX, Some(first)) => first.link.get(),
+        (index, _) => index.into(),
     }
 }
 

@@ -10,12 +10,19 @@
 //!
 //! An entry of length 0 is a control entry: dword 0 is its operand and 7:0 of dword 1 its opcode.
 
+mod usermode;
+
 use core::fmt;
 
 use bitfield_struct::bitfield;
 
 use crate::error::{DecodeError, EncodeError};
 use crate::unit::GpuVa;
+
+pub use usermode::{
+    USERMODE_BYTES, USERMODE_NOTIFY_CHANNEL_PENDING, USERMODE_TIME_0, USERMODE_TIME_1,
+    WorkSubmitToken,
+};
 
 /// Offset of `GPGet` in a channel's USERD (`Nvc56fControl`; Blackwell's published structure leaves it out).
 pub const USERD_GP_GET: usize = 0x88;

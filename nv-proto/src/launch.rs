@@ -44,7 +44,8 @@ pub use error::{LaunchError, Limit};
 pub use facts::{Bank, Call, DeviceFacts, KernelFacts, Shape, sass_version};
 pub use limits::{
     BARRIERS_PER_BLOCK, BLOCK, CONSTANT_BANK, GRID, LimitedBy, Occupancy, REGISTER_FILE,
-    REGISTERS_PER_THREAD, SmLimits, THREADS_PER_BLOCK, WARP, warps_by_registers,
+    REGISTER_UNIT, REGISTERS_PER_THREAD, SmLimits, THREADS_PER_BLOCK, WARP, WARP_UNIT,
+    warps_by_registers,
 };
 
 use limits::check;
@@ -548,7 +549,6 @@ impl Shaped {
     fn write_shape(&self, qmd: &mut Qmd) -> Result<(), LaunchError> {
         let Self {
             roles,
-            kernel,
             device,
             shape,
             values,

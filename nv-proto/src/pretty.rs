@@ -154,13 +154,17 @@ pub struct MethodLine<'a> {
 }
 
 impl MethodLine<'_> {
-    /// The fields of a single word that say something: what is not 0, what operation it is, and the value of
-    /// an only field that has named values.
+    /// The fields of a single word that say something: what is not 0 or what operation it is. An only field
+    /// says something where its value has a name.
     pub fn fields(&self) -> impl Iterator<Item = FieldText> + use<> {
         let only = self.named.is_some_and(|named| named.info.fields.len() == 1);
         self.all_fields()
             .filter(move |FieldText { field, value, name }| {
-                *value != 0 || field.spec.name == "OPERATION" || (only && name.is_some())
+                if only {
+                    name.is_some()
+                } else {
+                    *value != 0 || field.spec.name == "OPERATION"
+                }
             })
     }
 

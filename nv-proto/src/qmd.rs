@@ -448,6 +448,7 @@ pub struct Diff<'a> {
 
 /// A field in which two descriptors differ.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Difference {
     /// The field.
     pub field: &'static FieldInfo,

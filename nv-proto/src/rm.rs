@@ -10,6 +10,7 @@
 
 mod alloc;
 mod control;
+mod describe;
 mod escape;
 pub mod flags;
 pub(crate) mod layout;
@@ -23,6 +24,7 @@ pub use zerocopy::little_endian::{I32, U16, U32, U64};
 
 pub use alloc::*;
 pub use control::*;
+pub use describe::{Described, Value, alloc_shape, escape_shape};
 pub use escape::*;
 pub use layout::{Field, Layout, Shape};
 pub use status::{NAMES as STATUS_NAMES, Status};

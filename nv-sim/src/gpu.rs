@@ -164,6 +164,13 @@ impl Gpu {
         let mut quiet_rounds = 0_u32;
         while !self.stop.load(Ordering::Acquire) {
             self.collect_rung(&mut busy);
+            if busy.is_empty() {
+                // Right after looking, and not after running: what runs may park on its own account, and so
+                // take a wake-up that was meant for here.
+                quiet_rounds = 0;
+                thread::park();
+                continue;
+            }
             let mut ran = false;
             busy.retain(|channel| match host::advance(self, channel) {
                 Progress::Ran => {
@@ -175,10 +182,7 @@ impl Gpu {
             });
             if ran {
                 quiet_rounds = 0;
-            } else if busy.is_empty() {
-                quiet_rounds = 0;
-                thread::park();
-            } else {
+            } else if !busy.is_empty() {
                 // Every channel waits for a semaphore, which a CPU may write at any time with no doorbell.
                 quiet_rounds = quiet_rounds.saturating_add(1);
                 match quiet_rounds {

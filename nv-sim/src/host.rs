@@ -1,6 +1,7 @@
 //! The host engine: fetches GPFIFO entries and their words, runs its own methods, hands out the others.
 
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use nv_proto::gpfifo::{Fetch, GpEntry, Opcode, Segment};
 use nv_proto::push::host::{self, SemExecute, SemOperation, SemReduction};
@@ -117,6 +118,8 @@ impl Acquire {
 
 /// Packets that run before other channels get a turn.
 const PACKETS_PER_TURN: usize = 4096;
+/// How long a channel runs before others get a turn; a grid ends first.
+const TURN: Duration = Duration::from_millis(2);
 
 impl Execution {
     fn run(&mut self, context: &mut Context<'_>) -> Result<Progress, Stop> {
@@ -134,6 +137,7 @@ impl Execution {
         mut words: Vec<u32>,
     ) -> Result<(Vec<u32>, Progress), Stop> {
         let mut ran = false;
+        let start = Instant::now();
         for _ in 0..PACKETS_PER_TURN {
             if context.channel.cancel.load(Ordering::Acquire) {
                 return Err(Stop::Cancelled);
@@ -156,6 +160,9 @@ impl Execution {
                 return Ok((words, Progress::Done));
             }
             self.run_packet(context, &words)?;
+            if start.elapsed() > TURN {
+                break;
+            }
         }
         Ok((words, Progress::Ran))
     }
@@ -275,7 +282,7 @@ impl Execution {
                 };
                 self.compute.method(context, write.method, data, origin)
             }
-            Some(Engine::Copy) => self.copy.method(context, method, data),
+            Some(Engine::Copy) => self.copy.method(context, write.method, data),
             None => {
                 let text = format!(
                     "method {method:#x} (data {data:#x}) on subchannel {subchannel}, bound to no class"
@@ -321,7 +328,7 @@ impl Execution {
             | host::FB_FLUSH
             | host::SET_REFERENCE
             | host::YIELD => Ok(()),
-            other => Err(unknown_method(HOST.0, HOST.1, other.bytes(), data)),
+            other => Err(unknown_method(HOST, context.channel.class, other, data)),
         }
     }
 

@@ -1,4 +1,10 @@
 //! Constant bank 0: each value where compiled code looks for it, and read back.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests: a helper that cannot go on fails the test that asked"
+)]
 
 use nv_proto::bank0::{Layout, MAX_PREFIX, Prefix, STACK_RESERVE, STACK_TOP};
 use nv_proto::unit::{Dim3, GpuVa, SmVersion};

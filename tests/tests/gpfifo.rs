@@ -1,4 +1,9 @@
 //! GPFIFO entries against the facts and the reference's words; the ring cursor against a plain queue.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests fail the test that calls them"
+)]
 
 use std::collections::VecDeque;
 
@@ -95,6 +100,48 @@ fn userd_offsets_are_those_of_the_header() {
             "{class}"
         );
     }
+}
+
+#[test]
+fn the_usermode_page_is_the_headers() {
+    use nv_proto::gpfifo::{
+        USERMODE_BYTES, USERMODE_NOTIFY_CHANNEL_PENDING, USERMODE_TIME_0, USERMODE_TIME_1,
+        WorkSubmitToken,
+    };
+    use nv_proto::unit::SubmitToken;
+
+    let facts = nv_tests::json("golden/facts/methods.json");
+    let page = &facts["usermode"];
+    assert_eq!(page["register_page_size"], USERMODE_BYTES);
+    assert_eq!(page["registers"]["TIME_0"], USERMODE_TIME_0);
+    assert_eq!(page["registers"]["TIME_1"], USERMODE_TIME_1);
+    assert_eq!(
+        page["registers"]["NOTIFY_CHANNEL_PENDING"],
+        USERMODE_NOTIFY_CHANNEL_PENDING
+    );
+
+    let mask = |field: &str| {
+        let bit = |end: usize| page["work_submit_token"][field][end].as_u64().unwrap();
+        u32::try_from(((1_u64 << (bit(0) + 1)) - 1) & !((1 << bit(1)) - 1)).unwrap()
+    };
+    let bits = |token: WorkSubmitToken| SubmitToken::from(token).0;
+    assert_eq!(
+        bits(WorkSubmitToken::of(0xfff, 0, false).unwrap()),
+        mask("channel_id")
+    );
+    assert_eq!(
+        bits(WorkSubmitToken::of(0, 0x7f, false).unwrap()),
+        mask("runlist_id")
+    );
+    assert_eq!(
+        bits(WorkSubmitToken::of(0, 0, true).unwrap()),
+        mask("gb20x_runlist_doorbell_enable")
+    );
+    let token = WorkSubmitToken::from(SubmitToken(0x4056_0123));
+    assert_eq!((token.channel_id(), token.runlist_id()), (0x123, 0x56));
+    assert!(token.runlist_doorbell_enable());
+    assert!(WorkSubmitToken::of(0x1000, 0, false).is_err());
+    assert!(WorkSubmitToken::of(0, 0x80, false).is_err());
 }
 
 /// The reference's `submit`: entry 0, GP_PUT and command buffer after one launch.

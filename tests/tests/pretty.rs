@@ -1,5 +1,10 @@
 //! Streams as text: what NVIDIA's library wrote on an H200 is named throughout, and the lines say what they
 //! should.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests fail the test that calls them"
+)]
 
 use nv_proto::class::{self, Generation};
 use nv_proto::pretty::{Bindings, Data, Line, lines};
@@ -118,20 +123,19 @@ fn lines_say_what_is_done() {
     assert_eq!(
         setup,
         [
-            "     1 0 AMPERE_CHANNEL_GPFIFO_A    SEM_ADDR_LO 0x00370050 OFFSET=0xdc014",
-            "     2 0 AMPERE_CHANNEL_GPFIFO_A    SEM_ADDR_HI 0x00000050 OFFSET=0x50",
+            "     1 0 AMPERE_CHANNEL_GPFIFO_A    SEM_ADDR_LO 0x00370050",
+            "     2 0 AMPERE_CHANNEL_GPFIFO_A    SEM_ADDR_HI 0x00000050",
             "     3 0 AMPERE_CHANNEL_GPFIFO_A    SEM_PAYLOAD_LO 0x00000007",
             "     4 0 AMPERE_CHANNEL_GPFIFO_A    SEM_PAYLOAD_HI 0x00000000",
             "     5 0 AMPERE_CHANNEL_GPFIFO_A    SEM_EXECUTE 0x01000003 OPERATION=ACQ_CIRC_GEQ \
              PAYLOAD_SIZE=64BIT",
-            "     7 1 AMPERE_COMPUTE_B           SET_SHADER_LOCAL_MEMORY_A 0x00000020 ADDRESS_UPPER=0x20",
+            "     7 1 AMPERE_COMPUTE_B           SET_SHADER_LOCAL_MEMORY_A 0x00000020",
             "     8 1 AMPERE_COMPUTE_B           SET_SHADER_LOCAL_MEMORY_B 0x40000000",
             "    10 1 AMPERE_COMPUTE_B           SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_A 0x00000000",
             "    11 1 AMPERE_COMPUTE_B           SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_B 0x00128000",
-            "    12 1 AMPERE_COMPUTE_B           SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_C 0x000000ff \
-             MAX_SM_COUNT=0xff",
-            "    14 0 AMPERE_CHANNEL_GPFIFO_A    SEM_ADDR_LO 0x00370050 OFFSET=0xdc014",
-            "    15 0 AMPERE_CHANNEL_GPFIFO_A    SEM_ADDR_HI 0x00000050 OFFSET=0x50",
+            "    12 1 AMPERE_COMPUTE_B           SET_SHADER_LOCAL_MEMORY_NON_THROTTLED_C 0x000000ff",
+            "    14 0 AMPERE_CHANNEL_GPFIFO_A    SEM_ADDR_LO 0x00370050",
+            "    15 0 AMPERE_CHANNEL_GPFIFO_A    SEM_ADDR_HI 0x00000050",
             "    16 0 AMPERE_CHANNEL_GPFIFO_A    SEM_PAYLOAD_LO 0x00000008",
             "    17 0 AMPERE_CHANNEL_GPFIFO_A    SEM_PAYLOAD_HI 0x00000000",
             "    18 0 AMPERE_CHANNEL_GPFIFO_A    SEM_EXECUTE 0x03100001 OPERATION=RELEASE \

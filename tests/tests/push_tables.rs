@@ -1,4 +1,9 @@
 //! The method tables and the typed methods against `facts/methods.json`: nothing missing, no wrong bit.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests fail the test that calls them"
+)]
 
 use std::collections::BTreeSet;
 
@@ -164,27 +169,69 @@ fn host_methods_fall_back() {
 
 #[test]
 fn fields_are_set_by_name() {
+    use table::FieldArg::{Name, Number};
+    use table::NameError;
+
     let method = table::by_name(class::HOPPER_COMPUTE_A, "SEND_SIGNALING_PCAS2_B").unwrap();
-    let action = method
-        .field("PCAS_ACTION")
-        .unwrap()
-        .value_of("PREFETCH_SCHEDULE")
-        .unwrap();
-    assert_eq!(action, 9);
-    let word = method.with(0xffff_ffff, "PCAS_ACTION", action).unwrap();
-    assert_eq!(word, 0xffff_fff9);
-    assert!(matches!(
-        method.with(0, "PCAS_ACTION", 16),
-        Err(EncodeError::FieldOverflow {
+    let word = method.with(0xffff_ffff, "PCAS_ACTION", Name("PREFETCH_SCHEDULE"));
+    assert_eq!(word, Ok(0xffff_fff9));
+    assert_eq!(
+        method.with(0, "PCAS_ACTION", Number(16)),
+        Err(NameError::Encode(EncodeError::FieldOverflow {
             field: "PCAS_ACTION",
             width: 4,
             value: 16
-        })
-    ));
-    assert!(matches!(
-        method.with(0, "NO_SUCH", 0),
-        Err(EncodeError::IndexOutOfRange { .. })
-    ));
+        }))
+    );
+    let error = method
+        .encode(&[("PCAS_ACTION", Number(9)), ("NO_SUCH", Number(0))])
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "SEND_SIGNALING_PCAS2_B has no field NO_SUCH"
+    );
+    let error = method
+        .with(0, "PCAS_ACTION", Name("NONE_SUCH"))
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "PCAS_ACTION of SEND_SIGNALING_PCAS2_B has no value NONE_SUCH"
+    );
+}
+
+/// Every value of every field can be written by name, and is read back by name.
+#[test]
+fn words_are_made_by_name() {
+    use table::FieldArg::{Name, Number};
+
+    let mut seen = 0;
+    for class in table::classes() {
+        for method in table::methods(class) {
+            for field in method.fields {
+                let name = field.spec.name;
+                let top = method.encode(&[(name, Number(field.spec.max()))]).unwrap();
+                assert_eq!(top, field.spec.mask(), "{} {name}", method.name);
+                if let Some(over) = field.spec.max().checked_add(1) {
+                    assert!(method.encode(&[(name, Number(over))]).is_err());
+                }
+                for (value, value_name) in field.values {
+                    let word = method.encode(&[(name, Name(value_name))]).unwrap();
+                    assert_eq!(field.spec.of(word), *value, "{} {name}", method.name);
+                    assert_eq!(word & !field.spec.mask(), 0);
+                    seen += 1;
+                }
+                assert!(method.encode(&[(name, Name("no such value"))]).is_err());
+            }
+        }
+    }
+    assert!(seen > 2500, "only {seen} values");
+    let launch = table::by_name(class::HOPPER_DMA_COPY_A, "LAUNCH_DMA").unwrap();
+    let word = launch.encode(&[
+        ("DATA_TRANSFER_TYPE", Name("NON_PIPELINED")),
+        ("SRC_MEMORY_LAYOUT", Name("PITCH")),
+        ("DST_MEMORY_LAYOUT", Number(1)),
+    ]);
+    assert_eq!(word.unwrap(), copy::LaunchDma::linear().encode().unwrap());
 }
 
 /// The addresses that have constants are those of every class that has the method.
@@ -238,11 +285,12 @@ fn all_typed() -> Vec<Typed> {
         compute::ReportSemaphoreExecuteWord, compute::InvalidateSamplerCache,
         compute::InvalidateSamplerCacheNoWfi, compute::InvalidateTextureHeaderCache,
         compute::InvalidateTextureHeaderCacheNoWfi, compute::InvalidateTextureDataCache,
-        compute::InvalidateTextureDataCacheNoWfi, compute::SetBindlessTexture,
+        compute::InvalidateTextureDataCacheNoWfi, compute::SetBindlessTexture, compute::SetShaderCacheControl, compute::ThrottleSm,
+        compute::SendPcasB, compute::RenderEnableC, compute::NotifyWord,
     ));
     all.extend(typed!("copy":
         copy::LaunchDma, copy::SetRemapComponents, copy::SetSrcBlockSize, copy::SetDstBlockSize,
-        copy::SetSrcPhysMode, copy::SetDstPhysMode,
+        copy::SetSrcPhysMode, copy::SetDstPhysMode, copy::SetMemoryScrubParameters,
     ));
     all
 }
@@ -371,6 +419,8 @@ fn addresses_are_as_wide_as_every_class_takes() {
             .unwrap()
     };
     let d = compute::ReportSemaphoreD::default();
+    let mode = compute::RenderEnableMode::True;
+    let kind = compute::NotifyType::WriteOnly;
     let execute = compute::ReportSemaphoreExecuteWord::default();
     for (kind, name, field, ours) in [
         (
@@ -481,6 +531,24 @@ fn addresses_are_as_wide_as_every_class_takes() {
             "SET_SEMAPHORE_A",
             "UPPER",
             width(|at| copy::SetSemaphore64 { at, payload: 0 }),
+        ),
+        (
+            "copy",
+            "SET_RENDER_ENABLE_A",
+            "UPPER",
+            width(|at| copy::SetRenderEnable { at, mode }),
+        ),
+        (
+            "compute",
+            "SET_RENDER_ENABLE_A",
+            "OFFSET_UPPER",
+            width(|at| compute::SetRenderEnable { at, mode }),
+        ),
+        (
+            "compute",
+            "SET_NOTIFY_A",
+            "ADDRESS_UPPER",
+            width(|at| compute::Notify { at, kind }),
         ),
     ] {
         assert_eq!(ours, narrowest(kind, name, field) + 32, "{kind} {name}");

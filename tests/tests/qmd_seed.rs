@@ -1,6 +1,12 @@
 //! Launch descriptors, bank 0 and arguments against the bytes that the reference system made of 62 real
 //! kernels: its choices, encoded here, give its bytes; and our own choices differ from them in exactly the
 //! fields listed in [`Divergence`].
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests: a helper that cannot go on fails the test that asked"
+)]
 
 use std::collections::BTreeSet;
 

@@ -21,7 +21,7 @@ use nv_proto::uvm::{self, UvmCommand};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::{Doorbell, Driver, Kind, MapCpu, MapDma, sealed};
-use crate::probe::{self, PciAddress, VisibleDevices};
+use crate::probe::{PciAddress, VisibleDevices};
 use crate::sys::{Linux, System};
 use crate::{Error, Mapping};
 
@@ -38,25 +38,7 @@ use client::{Bounce, Client, Node};
 /// [`Error::Node`] for a device node that does not open, with what to do; [`Error::Unsupported`] for a driver
 /// that is too old.
 pub fn open(index: usize) -> Result<KernelDriver, Error> {
-    let choice = match VisibleDevices::from_env() {
-        None => Choice::InBusOrder(index),
-        Some(visible) => {
-            let gpus = probe::gpus(Path::new("/"));
-            let order = visible.resolve(&gpus)?;
-            match order.get(index).and_then(|place| gpus.get(*place)) {
-                Some(gpu) => Choice::At(gpu.address),
-                None => return Err(no_such(index, order.len(), &format!(" ({visible})"))),
-            }
-        }
-    };
-    KernelDriver::open(Box::new(Linux), choice)
-}
-
-/// Which GPU.
-#[derive(Clone, Copy, Debug)]
-enum Choice {
-    InBusOrder(usize),
-    At(PciAddress),
+    KernelDriver::open(Box::new(Linux), index, VisibleDevices::from_env().as_ref())
 }
 
 /// One GPU, opened through the kernel driver.
@@ -80,9 +62,13 @@ struct Uvm {
 }
 
 impl KernelDriver {
-    fn open(system: Box<dyn System>, choice: Choice) -> Result<Self, Error> {
+    fn open(
+        system: Box<dyn System>,
+        index: usize,
+        visible: Option<&VisibleDevices>,
+    ) -> Result<Self, Error> {
         let client = Client::open(system)?;
-        let card = choose(&client, choice)?;
+        let card = choose(&client, index, visible)?;
         let path = format!("/dev/nvidia{}", card.minor_number.get());
         let mut driver = Self {
             uvm: Mutex::new(None),
@@ -498,8 +484,12 @@ impl Driver for KernelDriver {
     }
 }
 
-/// The GPU chosen, among those that the driver shows.
-fn choose(client: &Client, choice: Choice) -> Result<rm::CardInfo, Error> {
+/// The GPU of an index, among those that the driver shows and the environment lets be seen.
+fn choose(
+    client: &Client,
+    index: usize,
+    visible: Option<&VisibleDevices>,
+) -> Result<rm::CardInfo, Error> {
     let mut cards = [rm::CardInfo::default(); rm::MAX_CARDS];
     // SAFETY: the driver takes an array of its structures, any number of them, without pointers.
     unsafe { client.call(&client.node, rm::NV_ESC_CARD_INFO, cards.as_mut_bytes()) }?;
@@ -510,21 +500,24 @@ fn choose(client: &Client, choice: Choice) -> Result<rm::CardInfo, Error> {
             "the kernel driver is loaded but shows no GPU".into(),
         ]));
     }
-    let found = |card: &&rm::CardInfo| match choice {
-        Choice::At(address) => PciAddress::of(&card.pci_info) == address,
-        Choice::InBusOrder(_) => false,
+    let order = match visible {
+        None => (0..cards.len()).collect(),
+        Some(visible) => {
+            let uuid = |card: &rm::CardInfo| client.uuid(PciAddress::of(&card.pci_info));
+            visible.resolve_uuids(&cards.iter().map(uuid).collect::<Vec<_>>())?
+        }
     };
-    match choice {
-        Choice::InBusOrder(index) => cards
-            .get(index)
-            .copied()
-            .ok_or_else(|| no_such(index, cards.len(), "")),
-        Choice::At(address) => cards.iter().find(found).copied().ok_or_else(|| {
-            Error::NoDevice(vec![format!(
-                "the kernel driver does not show the GPU at {address}"
-            )])
-        }),
-    }
+    let card = order
+        .get(index)
+        .and_then(|place| cards.get(*place))
+        .copied();
+    card.ok_or_else(|| {
+        let why = visible.map_or_else(String::new, |visible| format!(" ({visible})"));
+        Error::InvalidArgument(format!(
+            "there is no GPU {index}: {} can be used{why}",
+            order.len()
+        ))
+    })
 }
 
 /// Opens a GPU's node and ties it to the control node.
@@ -549,12 +542,6 @@ fn memory(class: ClassId) -> Option<&'static str> {
 
 fn count(length: usize, what: &str) -> Result<u32, Error> {
     u32::try_from(length).map_err(|_| Error::InvalidArgument(format!("{length} {what}")))
-}
-
-fn no_such(index: usize, usable: usize, why: &str) -> Error {
-    Error::InvalidArgument(format!(
-        "there is no GPU {index}: {usable} can be used{why}"
-    ))
 }
 
 const UVM_NODE: &str = "/dev/nvidia-uvm";

@@ -1,7 +1,7 @@
 //! What stands between this process and a GPU, cause by cause, each with its remedy.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use nix::errno::Errno;
 use nv_proto::rm::names::classes::{
@@ -10,7 +10,7 @@ use nv_proto::rm::names::classes::{
 use nv_proto::rm::{self, Abi, Fit, flags};
 use nv_proto::unit::Handle;
 
-use super::{Flavour, Gpu, Module, NodeStatus, VisibleDevices, gpus, remedy};
+use super::{Flavour, Gpu, Module, NodeStatus, VisibleDevices, gpu_nodes, gpus, remedy};
 use crate::Error;
 use crate::driver::{self, Driver};
 
@@ -115,30 +115,32 @@ impl Report {
     ) -> Self {
         let gpus = gpus(root);
         let module = Module::loaded(root);
-        let mut checks = vec![hardware(&gpus), kernel_module(module.as_ref())];
-        checks.extend(module.as_ref().map(release));
-        checks.extend(visible.map(|visible| visibility(visible, &gpus)));
-        let mut node = |path: &Path, level: Level| {
-            let opened = open(path);
-            let status = NodeStatus::of(opened);
-            let subject = path.display().to_string();
-            checks.push(match opened {
-                Ok(()) => Check::good(subject, status.to_string()),
-                Err(errno) => Check::new(
-                    level,
-                    subject,
-                    status.to_string(),
-                    remedy(path, "open", errno),
-                ),
-            });
-            status == NodeStatus::Opens
-        };
-        let control = node(Path::new("/dev/nvidiactl"), Level::Bad);
-        let nodes: Vec<PathBuf> = gpus.iter().filter_map(|gpu| gpu.node.clone()).collect();
+        let control = node(Path::new("/dev/nvidiactl"), Level::Bad, &open);
+        let nodes = gpu_nodes(root, &gpus);
         // One that opens is enough for something to work.
-        let opened = nodes.iter().filter(|path| node(path, Level::Limit)).count();
-        let uvm = node(Path::new("/dev/nvidia-uvm"), Level::Limit);
-        checks.push(verdict(control, opened, nodes.len(), uvm));
+        let nodes: Vec<_> = nodes
+            .iter()
+            .map(|path| node(path, Level::Limit, &open))
+            .collect();
+        let uvm = node(Path::new("/dev/nvidia-uvm"), Level::Limit, &open);
+        // A sandbox may hide all of `/proc` and `/sys` and let the GPU through.
+        let hidden = if control.level == Level::Good {
+            Level::Limit
+        } else {
+            Level::Bad
+        };
+
+        let mut checks = vec![
+            hardware(&gpus, hidden),
+            kernel_module(module.as_ref(), hidden),
+        ];
+        checks.extend(gpus.iter().filter_map(binding));
+        checks.extend(module.as_ref().map(release));
+        checks.extend(visible.map(|visible| visibility(visible, &gpus, hidden)));
+        let verdict = verdict(&control, &nodes, &uvm);
+        checks.push(control);
+        checks.extend(nodes);
+        checks.extend([uvm, verdict]);
         Self {
             gpus,
             module,
@@ -146,9 +148,17 @@ impl Report {
         }
     }
 
-    /// Tries the calls that sandboxes refuse on an opened GPU, and adds what was found.
-    pub fn try_calls(&mut self, driver: &dyn Driver) {
-        self.checks.extend(calls(driver));
+    /// Tries the calls that sandboxes refuse on a GPU, if it opened, and adds what was found.
+    pub fn try_calls(&mut self, opened: Result<&dyn Driver, &Error>) {
+        match opened {
+            Ok(driver) => self.checks.extend(calls(driver)),
+            Err(error) => self.checks.push(Check::new(
+                Level::Bad,
+                "opening the GPU",
+                error.to_string(),
+                "see the nodes above, and `dmesg` for lines of NVRM",
+            )),
+        }
     }
 
     /// The gravest level found.
@@ -162,13 +172,24 @@ impl Report {
     }
 }
 
-fn hardware(gpus: &[Gpu]) -> Check {
+/// Whether a node opens; `level` if it does not.
+fn node(path: &Path, level: Level, open: impl Fn(&Path) -> Result<(), Errno>) -> Check {
+    let subject = path.display().to_string();
+    let opened = open(path);
+    let finding = NodeStatus::of(opened).to_string();
+    match opened {
+        Ok(()) => Check::good(subject, finding),
+        Err(errno) => Check::new(level, subject, finding, remedy(path, "open", errno)),
+    }
+}
+
+fn hardware(gpus: &[Gpu], hidden: Level) -> Check {
     let subject = "hardware";
     match gpus {
         [] => Check::new(
-            Level::Bad,
+            hidden,
             subject,
-            "no NVIDIA GPU is on the bus",
+            "no NVIDIA GPU is to be seen on the bus",
             "use a simulated GPU (`--sim`), or pass a GPU into this machine or container",
         ),
         [gpu] => Check::good(subject, format!("{} at {}", gpu.name(), gpu.address)),
@@ -182,13 +203,24 @@ fn hardware(gpus: &[Gpu]) -> Check {
     }
 }
 
-fn kernel_module(module: Option<&Module>) -> Check {
+/// A GPU that another driver holds.
+fn binding(gpu: &Gpu) -> Option<Check> {
+    let bound = gpu.bound.as_deref().filter(|bound| *bound != "nvidia")?;
+    Some(Check::new(
+        Level::Limit,
+        format!("GPU at {}", gpu.address),
+        format!("held by the driver {bound}"),
+        format!("unbind it from {bound} and bind it to nvidia, or use another GPU"),
+    ))
+}
+
+fn kernel_module(module: Option<&Module>, hidden: Level) -> Check {
     let subject = "kernel module";
     match module {
         None => Check::new(
-            Level::Bad,
+            hidden,
             subject,
-            "the NVIDIA kernel module is not loaded",
+            "the NVIDIA kernel module is not loaded, or hidden",
             "install it and load it (`modprobe nvidia`); in a container, pass the GPU in (`--gpus all`)",
         ),
         Some(Module {
@@ -230,7 +262,7 @@ fn release(module: &Module) -> Check {
     }
 }
 
-fn visibility(visible: &VisibleDevices, gpus: &[Gpu]) -> Check {
+fn visibility(visible: &VisibleDevices, gpus: &[Gpu], hidden: Level) -> Check {
     let subject = "visible devices";
     match visible.resolve(gpus) {
         Err(error) => Check::new(
@@ -240,7 +272,7 @@ fn visibility(visible: &VisibleDevices, gpus: &[Gpu]) -> Check {
             "correct the variable",
         ),
         Ok(places) if places.is_empty() => Check::new(
-            Level::Bad,
+            if gpus.is_empty() { hidden } else { Level::Bad },
             subject,
             format!("{visible} hides every GPU"),
             "unset the variable, or name an index or a UUID that `nv devices` shows",
@@ -252,16 +284,16 @@ fn visibility(visible: &VisibleDevices, gpus: &[Gpu]) -> Check {
     }
 }
 
-fn verdict(control: bool, opened: usize, nodes: usize, uvm: bool) -> Check {
+fn verdict(control: &Check, nodes: &[Check], uvm: &Check) -> Check {
     let subject = "what will work";
-    match (control && opened > 0, uvm) {
-        (true, true) => Check::good(
-            subject,
-            format!("{opened} of {nodes} GPUs, both ways of mapping memory"),
-        ),
+    let opens = |check: &&Check| check.level == Level::Good;
+    let opened = nodes.iter().filter(opens).count();
+    let gpus = format!("{opened} of {} GPUs", nodes.len());
+    match (opens(&control) && opened > 0, opens(&uvm)) {
+        (true, true) => Check::good(subject, format!("{gpus}, both ways of mapping memory")),
         (true, false) => Check::good(
             subject,
-            format!("{opened} of {nodes} GPUs, mapping memory by the resource manager alone"),
+            format!("{gpus}, mapping memory by the resource manager alone"),
         ),
         (false, _) => Check::new(
             Level::Bad,

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use nix::errno::Errno;
+use nix::unistd::{AccessFlags, access};
 
 /// How a device node answers an open.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -34,6 +35,12 @@ impl NodeStatus {
             Err(Errno::ENXIO | Errno::ENODEV) => Self::Dead,
             Err(errno) => Self::Fails(errno),
         }
+    }
+
+    /// What its permissions say, without opening it: a device rule or a dead driver shows only on opening.
+    #[must_use]
+    pub fn glance(path: &Path) -> Self {
+        Self::of(access(path, AccessFlags::R_OK | AccessFlags::W_OK))
     }
 }
 
@@ -111,6 +118,18 @@ mod tests {
         assert_eq!(of(Errno::ENXIO), NodeStatus::Dead);
         assert_eq!(of(Errno::ENODEV), NodeStatus::Dead);
         assert_eq!(of(Errno::EBUSY), NodeStatus::Fails(Errno::EBUSY));
+    }
+
+    #[test]
+    fn a_glance_opens_nothing() {
+        assert_eq!(
+            NodeStatus::glance(Path::new("/dev/null")),
+            NodeStatus::Opens
+        );
+        assert_eq!(
+            NodeStatus::glance(Path::new("/dev/nowhere")),
+            NodeStatus::Missing
+        );
     }
 
     #[test]

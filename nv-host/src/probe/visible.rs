@@ -40,6 +40,11 @@ impl VisibleDevices {
     /// [`Error::Unsupported`] for a part of a GPU; [`Error::InvalidArgument`] for one that is named twice, or a
     /// UUID's beginning that several share.
     pub fn resolve(&self, gpus: &[Gpu]) -> Result<Vec<usize>, Error> {
+        self.resolve_uuids(&gpus.iter().map(|gpu| gpu.uuid.clone()).collect::<Vec<_>>())
+    }
+
+    /// As [`VisibleDevices::resolve`], of GPUs of which the UUIDs alone are known.
+    pub(crate) fn resolve_uuids(&self, gpus: &[Option<String>]) -> Result<Vec<usize>, Error> {
         let mut visible = Vec::new();
         for entry in self.list.split(',').map(str::trim) {
             if entry.starts_with("MIG-") {
@@ -60,18 +65,14 @@ impl VisibleDevices {
         Ok(visible)
     }
 
-    fn place(&self, entry: &str, gpus: &[Gpu]) -> Result<Option<usize>, Error> {
+    fn place(&self, entry: &str, gpus: &[Option<String>]) -> Result<Option<usize>, Error> {
         if let Ok(index) = entry.parse::<usize>() {
             return Ok(Some(index).filter(|index| *index < gpus.len()));
         }
         if !entry.starts_with("GPU-") {
             return Ok(None);
         }
-        let named = |gpu: &Gpu| {
-            gpu.uuid
-                .as_deref()
-                .is_some_and(|uuid| uuid.starts_with(entry))
-        };
+        let named = |uuid: &Option<String>| uuid.as_deref().is_some_and(|it| it.starts_with(entry));
         let mut places = gpus
             .iter()
             .enumerate()

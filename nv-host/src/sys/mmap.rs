@@ -6,8 +6,6 @@ use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 
 use nix::errno::Errno;
-#[cfg(test)]
-use nix::sys::mman::mmap_anonymous;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 
 /// Pages mapped at an address that the kernel chose. Dropping them unmaps.
@@ -27,22 +25,6 @@ impl Pages {
     pub(crate) fn of_node(fd: BorrowedFd<'_>, length: NonZeroUsize) -> Result<Self, Errno> {
         // SAFETY: without MAP_FIXED the kernel picks addresses that nothing else uses.
         let base = unsafe { mmap(None, length, ACCESS, MapFlags::MAP_SHARED, fd, 0) }?;
-        Ok(Self {
-            base: base.cast(),
-            length,
-        })
-    }
-
-    /// Fresh zero pages of host memory, present at once and shared with children, so that a fork cannot move
-    /// them away from under a GPU.
-    ///
-    /// # Errors
-    /// `ENOMEM` when there are too few.
-    #[cfg(test)]
-    pub fn anonymous(length: NonZeroUsize) -> Result<Self, Errno> {
-        let flags = MapFlags::MAP_SHARED | MapFlags::MAP_POPULATE;
-        // SAFETY: without MAP_FIXED the kernel picks addresses that nothing else uses.
-        let base = unsafe { mmap_anonymous(None, length, ACCESS, flags) }?;
         Ok(Self {
             base: base.cast(),
             length,
@@ -75,31 +57,43 @@ const ACCESS: ProtFlags = ProtFlags::PROT_READ.union(ProtFlags::PROT_WRITE);
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd;
+
     use super::*;
 
     #[test]
-    fn anonymous_pages_are_zero_writable_and_unmapped() {
-        let pages = Pages::anonymous(NonZeroUsize::new(0x3000).unwrap()).unwrap();
+    fn pages_are_the_nodes_and_are_unmapped() {
+        let path = std::env::temp_dir().join(format!("nv-pages-{}", std::process::id()));
+        let file = std::fs::File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(&path)
+            .unwrap();
+        file.set_len(0x3000).unwrap();
+        let pages = Pages::of_node(file.as_fd(), NonZeroUsize::new(0x3000).unwrap()).unwrap();
         assert_eq!(pages.length(), 0x3000);
         let last = pages.base().as_ptr().wrapping_add(0x2fff);
         // SAFETY: the last byte of the pages, which nothing else refers to.
-        assert_eq!(unsafe { last.read_volatile() }, 0);
-        // SAFETY: as above.
         unsafe { last.write_volatile(0xa5) }
-        let range = format!("{:x}-", pages.base().as_ptr() as usize);
+        assert_eq!(std::fs::read(&path).unwrap()[0x2fff], 0xa5);
+        let name = path.display().to_string();
         let mapped = || {
             std::fs::read_to_string("/proc/self/maps")
                 .unwrap()
-                .contains(&range)
+                .contains(&name)
         };
         assert!(mapped());
         drop(pages);
         assert!(!mapped());
+        std::fs::remove_file(&path).unwrap();
     }
 
     #[test]
-    fn too_much_is_an_error() {
-        let error = Pages::anonymous(NonZeroUsize::MAX).unwrap_err();
-        assert_eq!(error, Errno::ENOMEM);
+    fn what_cannot_be_mapped_is_an_error() {
+        let null = std::fs::File::open("/dev/null").unwrap();
+        let error = Pages::of_node(null.as_fd(), NonZeroUsize::MIN).unwrap_err();
+        assert_eq!(error, Errno::EACCES);
     }
 }

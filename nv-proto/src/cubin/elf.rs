@@ -70,14 +70,25 @@ pub(crate) struct RelaRaw {
     pub(crate) addend: U64,
 }
 
+/// What a string table holds from `offset` on; nothing outside it.
+pub(crate) fn from(table: &str, offset: u32) -> &str {
+    let start = usize::try_from(offset).unwrap_or(usize::MAX);
+    table.get(start..).unwrap_or("")
+}
+
 /// The string at `offset` of a string table; empty outside it.
 pub(crate) fn string(table: &str, offset: u32) -> &str {
-    let start = usize::try_from(offset).unwrap_or(usize::MAX);
-    let rest = table.get(start..).unwrap_or("");
+    let rest = from(table, offset);
     match CStr::from_bytes_until_nul(rest.as_bytes()) {
         Ok(found) => rest.get(..found.count_bytes()).unwrap_or(rest),
         Err(_) => rest,
     }
+}
+
+/// Whether the string at `offset` is `name`: takes time by the length of `name`, not of the string.
+pub(crate) fn is(table: &str, offset: u32, name: &str) -> bool {
+    let rest = from(table, offset).as_bytes();
+    matches!(rest.strip_prefix(name.as_bytes()), Some([] | [0, ..])) && !name.contains('\0')
 }
 
 /// `offset` and `size` as a range of `bytes`, where they are one.

@@ -1,5 +1,7 @@
 //! What is wrong with a cubin, or with what was asked of it.
 
+use core::fmt;
+
 use super::content::Content;
 use super::reloc::RelocationType;
 use super::{SectionIndex, SymbolIndex};
@@ -15,9 +17,16 @@ pub enum Error<'a> {
         /// What they look like.
         found: Content,
     },
+    /// The bytes hold no fatbin.
+    #[error("there is no fatbin here: {found}")]
+    NotFatbin {
+        /// What they look like.
+        found: Content,
+    },
     /// The file ends before something that it says it holds.
     #[error(
-        "{what} {name:?}: {needed} bytes at offset {offset:#x} are needed and {available} are there"
+        "{what}{}: {needed} bytes at offset {offset:#x} are needed and {available} are there",
+        Quoted(name)
     )]
     Truncated {
         /// What was being read.
@@ -174,4 +183,17 @@ pub enum Error<'a> {
         /// Where in it.
         offset: u64,
     },
+}
+
+/// A name in quotes after a space; nothing where there is no name.
+struct Quoted<'a>(&'a str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            write!(f, " {:?}", self.0)
+        }
+    }
 }

@@ -4,7 +4,7 @@ use super::elf;
 use super::error::Error;
 use super::kernel::Kernel;
 use super::reloc::{Action, Patch, Relocation};
-use super::section::{Role, Section, SectionIndex, Symbol, SymbolSection};
+use super::section::{Section, SectionIndex, Symbol, SymbolSection, Tag};
 use super::{Cubin, bad, length};
 use crate::unit::GpuVa;
 
@@ -208,9 +208,8 @@ impl<'a> ImagePlan<'a, '_> {
         let SymbolSection::In(section) = symbol.section() else {
             return None;
         };
-        let role = self.cubin.section(section)?.role();
-        match role {
-            Role::Global | Role::GlobalInit | Role::Constant(_, None) => {
+        match self.cubin.section(section)?.tag() {
+            Tag::Global | Tag::GlobalInit | Tag::Constant(_, false) => {
                 Some((self.symbol(&symbol)?, symbol.size()))
             }
             _ => None,
@@ -352,9 +351,9 @@ impl<'a> ImagePlan<'a, '_> {
         };
         match symbol.section() {
             SymbolSection::In(index) => {
-                let home = self.cubin.section(index).map(|home| home.role());
+                let home = self.cubin.section(index).map(|home| home.tag());
                 match home {
-                    Some(Role::Constant(bank, _)) if patch.offset_in_bank => {
+                    Some(Tag::Constant(bank, _)) if patch.offset_in_bank => {
                         return Ok((symbol.value(), bank));
                     }
                     _ if patch.bank.is_some() => return Err(no_address),

@@ -2,7 +2,7 @@
 
 use super::error::Error;
 use super::nvinfo::{AttributeKind, Record, Records};
-use super::section::{Role, Section, SectionIndex, Symbol, SymbolIndex, SymbolSection};
+use super::section::{Section, SectionIndex, Symbol, SymbolIndex, SymbolSection, Tag};
 use super::{Cubin, bad};
 use crate::unit::{Dim3, SmVersion};
 
@@ -174,6 +174,14 @@ impl<'a> Kernel<'a> {
     }
 
     fn apply_info(&mut self, section: &Section<'a>) -> Result<(), Error<'a>> {
+        if !self.info_name.is_empty() {
+            return Err(bad(
+                "second section of attributes",
+                section.name(),
+                0,
+                section.info().into(),
+            ));
+        }
         self.info = section.data();
         self.info_name = section.name();
         for record in section.records() {
@@ -279,7 +287,7 @@ impl<'a> Cubin<'a> {
     where
         'a: 'n,
     {
-        let symbol = self.kernel_symbols().find(|symbol| symbol.name() == name);
+        let symbol = self.kernel_symbols().find(|symbol| symbol.is_named(name));
         let symbol = symbol.ok_or_else(|| Error::NoKernel {
             name,
             count: self.kernel_count(),
@@ -299,6 +307,8 @@ impl<'a> Cubin<'a> {
         &self,
         space: &'s mut [Kernel<'a>],
     ) -> Result<&'s mut [Kernel<'a>], Error<'a>> {
+        // Names of different kernels may share a tail in the string table, but in no real file do they share much of it.
+        let mut names = self.symbol_names.len().saturating_mul(16);
         let mut count = 0usize;
         for symbol in self.kernel_symbols() {
             let Some(place) = space.get_mut(count) else {
@@ -309,6 +319,14 @@ impl<'a> Cubin<'a> {
                 });
             };
             *place = self.kernel_of(&symbol)?;
+            names = names.checked_sub(place.name.len()).ok_or_else(|| {
+                bad(
+                    "st_name (names overlap)",
+                    "symbol table",
+                    0,
+                    symbol.index().0.into(),
+                )
+            })?;
             count = count.saturating_add(1);
         }
         let kernels = space.get_mut(..count).unwrap_or_default();
@@ -370,33 +388,26 @@ impl<'a> Cubin<'a> {
         let sm = self.sm();
         let mut module_banks = [None; MAX_BANKS];
         for section in self.sections() {
-            let role = section.role();
-            if role == Role::ModuleInfo {
-                self.fill_from_module_info(&section, kernels)?;
-                continue;
-            }
-            if let Role::Constant(number, None) = role {
-                *bank(&mut module_banks, number, &section)? = Some(bank_of(&section));
-                continue;
-            }
-            if !matches!(role, Role::Info(_) | Role::Constant(..) | Role::Shared(_)) {
-                continue;
-            }
-            // `sh_info` is the function's section of instructions.
-            let Some(text) = self.section(SectionIndex(section.info())) else {
-                return Err(bad("sh_info", section.name(), 0, section.info().into()));
-            };
-            let Some(kernel) =
-                find(kernels, symbol_of(&text)).filter(|kernel| kernel.text == text.index())
-            else {
-                continue;
-            };
-            match role {
-                Role::Info(_) => kernel.apply_info(&section)?,
-                Role::Constant(number, _) => {
-                    *bank(&mut kernel.banks, number, &section)? = Some(bank_of(&section));
+            let tag = section.tag();
+            match tag {
+                Tag::ModuleInfo => self.fill_from_module_info(&section, kernels)?,
+                Tag::Constant(number, false) => add_bank(&mut module_banks, number, &section)?,
+                Tag::Info | Tag::Constant(_, true) | Tag::Shared => {
+                    // `sh_info` is the function's section of instructions.
+                    let Some(text) = self.section(SectionIndex(section.info())) else {
+                        return Err(bad("sh_info", section.name(), 0, section.info().into()));
+                    };
+                    let kernel = find(kernels, symbol_of(&text));
+                    let Some(kernel) = kernel.filter(|kernel| kernel.text == text.index()) else {
+                        continue;
+                    };
+                    match tag {
+                        Tag::Info => kernel.apply_info(&section)?,
+                        Tag::Constant(number, _) => add_bank(&mut kernel.banks, number, &section)?,
+                        _ => kernel.apply_shared(&section, sm)?,
+                    }
                 }
-                _ => kernel.apply_shared(&section, sm)?,
+                _ => {}
             }
         }
         for kernel in kernels {
@@ -457,24 +468,27 @@ fn symbol_of(text: &Section<'_>) -> u32 {
     text.info() & 0x00ff_ffff
 }
 
-fn bank_of(section: &Section<'_>) -> ConstantBank {
-    ConstantBank {
-        section: section.index(),
-        size: section.size(),
-    }
-}
-
-fn bank<'b, 'a>(
-    banks: &'b mut [Option<ConstantBank>; MAX_BANKS],
+/// Sets a constant bank, which no other section may have set before.
+fn add_bank<'a>(
+    banks: &mut [Option<ConstantBank>; MAX_BANKS],
     number: u8,
     section: &Section<'a>,
-) -> Result<&'b mut Option<ConstantBank>, Error<'a>> {
-    banks.get_mut(usize::from(number)).ok_or(bad(
-        "constant bank number",
-        section.name(),
-        0,
-        number.into(),
-    ))
+) -> Result<(), Error<'a>> {
+    match banks.get_mut(usize::from(number)) {
+        Some(bank @ None) => {
+            *bank = Some(ConstantBank {
+                section: section.index(),
+                size: section.size(),
+            });
+            Ok(())
+        }
+        _ => Err(bad(
+            "constant bank number",
+            section.name(),
+            0,
+            number.into(),
+        )),
+    }
 }
 
 /// A parameter of a kernel.

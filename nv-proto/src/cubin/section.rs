@@ -108,46 +108,69 @@ pub enum Role<'a> {
     Other,
 }
 
-impl<'a> Role<'a> {
-    fn of(name: &'a str) -> Self {
-        if let Some(function) = name.strip_prefix(".text.") {
-            return Self::Text(function);
-        }
-        let Some(rest) = name.strip_prefix(".nv.") else {
-            return Self::Other;
-        };
-        match rest {
-            "info" => return Self::ModuleInfo,
-            "global" => return Self::Global,
-            "global.init" => return Self::GlobalInit,
-            "compat" => return Self::Compat,
-            _ => {}
-        }
-        if let Some(function) = rest.strip_prefix("info.") {
-            Self::Info(function)
-        } else if let Some(bank) = rest.strip_prefix("constant") {
-            let (bank, function) = match bank.split_once('.') {
-                Some((bank, function)) => (bank, Some(function)),
-                None => (bank, None),
+/// A [`Role`] without the function's name, whose end would have to be looked for: telling it takes the same time
+/// whatever the string table holds.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Tag {
+    Text,
+    ModuleInfo,
+    Info,
+    /// With whether a function's name follows.
+    Constant(u8, bool),
+    Shared,
+    SharedReserved,
+    GlobalInit,
+    Global,
+    Compat,
+    Mercury,
+    Other,
+}
+
+impl Tag {
+    /// The tag of a name that `rest` starts with, and where in it a function's name starts.
+    fn of(rest: &[u8]) -> (Self, usize) {
+        const EXACT: [(&[u8], Tag); 4] = [
+            (b".nv.info", Tag::ModuleInfo),
+            (b".nv.global", Tag::Global),
+            (b".nv.global.init", Tag::GlobalInit),
+            (b".nv.compat", Tag::Compat),
+        ];
+        const PREFIXES: [(&[u8], Tag); 6] = [
+            (b".text.", Tag::Text),
+            (b".nv.info.", Tag::Info),
+            (b".nv.shared.reserved.", Tag::SharedReserved),
+            (b".nv.shared.", Tag::Shared),
+            (b".nv.merc.", Tag::Mercury),
+            (b".nv.capmerc.", Tag::Mercury),
+        ];
+        const CONSTANT: &[u8] = b".nv.constant";
+        if let Some(bank) = rest.strip_prefix(CONSTANT) {
+            let digits = bank
+                .iter()
+                .take(3)
+                .take_while(|b| b.is_ascii_digit())
+                .count();
+            let (digits, rest) = bank.split_at_checked(digits).unwrap_or((bank, &[]));
+            let number = core::str::from_utf8(digits)
+                .ok()
+                .and_then(|digits| digits.parse().ok());
+            let function = CONSTANT
+                .len()
+                .saturating_add(digits.len())
+                .saturating_add(1);
+            return match (number, rest.first()) {
+                (Some(number), None | Some(0)) => (Self::Constant(number, false), function),
+                (Some(number), Some(b'.')) => (Self::Constant(number, true), function),
+                _ => (Self::Other, 0),
             };
-            // Digits alone: `parse` would take a sign too.
-            match bank.parse() {
-                Ok(number) if bank.bytes().all(|b| b.is_ascii_digit()) => {
-                    Self::Constant(number, function)
-                }
-                _ => Self::Other,
-            }
-        } else if let Some(function) = rest.strip_prefix("shared.") {
-            if function.starts_with("reserved.") {
-                Self::SharedReserved
-            } else {
-                Self::Shared(function)
-            }
-        } else if rest.starts_with("merc.") || rest.starts_with("capmerc.") {
-            Self::Mercury
-        } else {
-            Self::Other
         }
+        for (name, tag) in EXACT {
+            if let Some([] | [0, ..]) = rest.strip_prefix(name) {
+                return (tag, 0);
+            }
+        }
+        let found = PREFIXES.iter().find(|(prefix, _)| rest.starts_with(prefix));
+        found.map_or((Self::Other, 0), |(prefix, tag)| (*tag, prefix.len()))
     }
 }
 
@@ -182,7 +205,32 @@ impl<'a> Section<'a> {
     /// What it is for.
     #[must_use]
     pub fn role(&self) -> Role<'a> {
-        Role::of(self.name())
+        let rest = elf::from(self.names, self.raw.name.get());
+        let (tag, start) = Tag::of(rest.as_bytes());
+        let function = || self.name().get(start..).unwrap_or("");
+        match tag {
+            Tag::Text => Role::Text(function()),
+            Tag::ModuleInfo => Role::ModuleInfo,
+            Tag::Info => Role::Info(function()),
+            Tag::Constant(bank, true) => Role::Constant(bank, Some(function())),
+            Tag::Constant(bank, false) => Role::Constant(bank, None),
+            Tag::Shared => Role::Shared(function()),
+            Tag::SharedReserved => Role::SharedReserved,
+            Tag::GlobalInit => Role::GlobalInit,
+            Tag::Global => Role::Global,
+            Tag::Compat => Role::Compat,
+            Tag::Mercury => Role::Mercury,
+            Tag::Other => Role::Other,
+        }
+    }
+
+    pub(super) fn tag(&self) -> Tag {
+        Tag::of(elf::from(self.names, self.raw.name.get()).as_bytes()).0
+    }
+
+    /// Whether this is its name.
+    pub(super) fn is_named(&self, name: &str) -> bool {
+        elf::is(self.names, self.raw.name.get(), name)
     }
 
     /// `sh_flags`.
@@ -253,11 +301,8 @@ impl<'a> Section<'a> {
     pub fn is_loaded(&self) -> bool {
         const SHF_MERCURY: u64 = 0x1000_0000;
         let shared = matches!(self.kind().0, 0x7000_0009 | 0x7000_000a | 0x7000_0015)
-            || matches!(
-                self.role(),
-                Role::Shared(_) | Role::SharedReserved | Role::Mercury
-            )
-            || self.name().starts_with(".nv_debug.shared");
+            || matches!(self.tag(), Tag::Shared | Tag::SharedReserved | Tag::Mercury)
+            || elf::from(self.names, self.raw.name.get()).starts_with(".nv_debug.shared");
         self.flags() & elf::SHF_ALLOC != 0 && self.flags() & SHF_MERCURY == 0 && !shared
     }
 }
@@ -349,6 +394,11 @@ impl<'a> Symbol<'a> {
     #[must_use]
     pub fn name(&self) -> &'a str {
         elf::string(self.names, self.raw.name.get())
+    }
+
+    /// Whether this is its name.
+    pub(super) fn is_named(&self, name: &str) -> bool {
+        elf::is(self.names, self.raw.name.get(), name)
     }
 
     /// Where it is defined.

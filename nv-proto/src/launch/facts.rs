@@ -16,6 +16,7 @@ pub struct Bank {
 
 /// What a loaded kernel says of itself.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct KernelFacts {
     /// Where its first instruction lies.
     pub program: GpuVa,
@@ -49,6 +50,7 @@ pub struct KernelFacts {
 
 /// What a GPU, as set up, says of itself.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct DeviceFacts {
     /// What its multiprocessors hold.
     pub limits: SmLimits,
@@ -145,6 +147,7 @@ impl Shape {
 
 /// What differs from launch to launch.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Call<'a> {
     /// Blocks.
     pub grid: Dim3,

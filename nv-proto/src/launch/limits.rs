@@ -8,6 +8,7 @@ use crate::unit::SmVersion;
 /// The numbers are those of the CUDA Programming Guide's table of technical specifications per compute
 /// capability; the allocation units and the barriers those of the toolkit's `cuda_occupancy.h`.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct SmLimits {
     /// The generation.
     pub sm: SmVersion,

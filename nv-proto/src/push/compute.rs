@@ -23,6 +23,9 @@ pub use texture::*;
 addresses! {
     SET_OBJECT = 0x0,
     NO_OPERATION = 0x100,
+    SET_NOTIFY_A = 0x104,
+    SET_NOTIFY_B = 0x108,
+    NOTIFY = 0x10c,
     WAIT_FOR_IDLE = 0x110,
     SET_REPORT_SEMAPHORE_PAYLOAD_LOWER = 0x158,
     SET_REPORT_SEMAPHORE_PAYLOAD_UPPER = 0x15c,
@@ -69,6 +72,7 @@ addresses! {
     SET_SHADER_LOCAL_MEMORY_B = 0x794,
     SET_SHADER_LOCAL_MEMORY_WINDOW_A = 0x7b0,
     SET_SHADER_LOCAL_MEMORY_WINDOW_B = 0x7b4,
+    THROTTLE_SM = 0x7fc,
     SET_SHADER_CACHE_CONTROL = 0xd94,
     SET_SM_TIMEOUT_INTERVAL = 0xde4,
     INVALIDATE_TEXTURE_DATA_CACHE_NO_WFI = 0x1288,
@@ -77,6 +81,9 @@ addresses! {
     INVALIDATE_TEXTURE_DATA_CACHE = 0x1338,
     INVALIDATE_SAMPLER_CACHE_NO_WFI = 0x1424,
     SET_SHADER_EXCEPTIONS = 0x1528,
+    SET_RENDER_ENABLE_A = 0x1550,
+    SET_RENDER_ENABLE_B = 0x1554,
+    SET_RENDER_ENABLE_C = 0x1558,
     SET_TEX_SAMPLER_POOL_A = 0x155c,
     SET_TEX_SAMPLER_POOL_B = 0x1560,
     SET_TEX_SAMPLER_POOL_C = 0x1564,
@@ -379,3 +386,124 @@ word! {
     }
 }
 word_method!(SetSmTimeoutInterval, SET_SM_TIMEOUT_INTERVAL);
+
+word! {
+    /// Whether instructions are fetched ahead.
+    SetShaderCacheControl = "SET_SHADER_CACHE_CONTROL" {
+        /// Whether.
+        icache_prefetch_enable: bool = "ICACHE_PREFETCH_ENABLE" 0:0,
+    }
+}
+word_method!(SetShaderCacheControl, SET_SHADER_CACHE_CONTROL);
+
+word! {
+    /// Whether multiply-add is slowed down: from `clc7c0.h` (GA10x) on.
+    ThrottleSm = "THROTTLE_SM" {
+        /// Whether.
+        multiply_add: bool = "MULTIPLY_ADD" 0:0,
+    }
+}
+word_method!(ThrottleSm, THROTTLE_SM);
+
+word! {
+    /// The second word of a signal to a queue of descriptors.
+    SendPcasB = "SEND_PCAS_B" {
+        /// From where on.
+        from: u32 = "FROM" 23:0,
+        /// How many.
+        delta: u8 = "DELTA" 31:24,
+    }
+}
+word_method!(SendPcasB, SEND_PCAS_B);
+
+field_enum! {
+    /// On what launches and copies depend.
+    RenderEnableMode {
+        /// They are left out.
+        #[default]
+        False = 0 "FALSE",
+        /// They are done.
+        True = 1 "TRUE",
+        /// On the word at the address not being 0.
+        Conditional = 2 "CONDITIONAL",
+        /// On the two words there being equal.
+        RenderIfEqual = 3 "RENDER_IF_EQUAL",
+        /// On the two words there being different.
+        RenderIfNotEqual = 4 "RENDER_IF_NOT_EQUAL",
+    }
+}
+
+word! {
+    /// What the engine's conditional execution does.
+    RenderEnableC = "SET_RENDER_ENABLE_C" {
+        /// The condition.
+        mode: RenderEnableMode = "MODE" 2:0,
+    }
+}
+
+/// Makes what follows depend on memory.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct SetRenderEnable {
+    /// Where the condition is: below 2^40.
+    pub at: GpuVa,
+    /// What it is.
+    pub mode: RenderEnableMode,
+}
+
+impl Method<3> for SetRenderEnable {
+    const ADDR: MethodAddr = SET_RENDER_ENABLE_A;
+
+    #[inline]
+    fn data(&self) -> Result<[u32; 3], EncodeError> {
+        let Self { at, mode } = *self;
+        Ok([
+            upper("SET_RENDER_ENABLE_A_OFFSET_UPPER", 8, at)?,
+            at.lo(),
+            RenderEnableC { mode }.encode()?,
+        ])
+    }
+}
+
+field_enum! {
+    /// What a notification does.
+    NotifyType {
+        /// Writes the notifier.
+        #[default]
+        WriteOnly = 0 "WRITE_ONLY",
+        /// Writes it and raises an interrupt.
+        WriteThenAwaken = 1 "WRITE_THEN_AWAKEN",
+    }
+}
+
+word! {
+    /// Asks for a notification once the next method is done.
+    NotifyWord = "NOTIFY" {
+        /// What it does.
+        kind: NotifyType = "TYPE" 31:0,
+    }
+}
+
+/// Where a notifier is, and that it be written.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct Notify {
+    /// Where it is: below 2^40.
+    pub at: GpuVa,
+    /// What is done.
+    pub kind: NotifyType,
+}
+
+impl Method<3> for Notify {
+    const ADDR: MethodAddr = SET_NOTIFY_A;
+
+    #[inline]
+    fn data(&self) -> Result<[u32; 3], EncodeError> {
+        let Self { at, kind } = *self;
+        Ok([
+            upper("SET_NOTIFY_A_ADDRESS_UPPER", 8, at)?,
+            at.lo(),
+            NotifyWord { kind }.encode()?,
+        ])
+    }
+}

@@ -6,7 +6,7 @@
 use crate::error::EncodeError;
 use crate::unit::GpuVa;
 
-use super::compute::{Gobs, MemoryLayout};
+use super::compute::{Gobs, MemoryLayout, RenderEnableC, RenderEnableMode};
 use super::header::{MethodAddr, Subchannel};
 use super::word::{addresses, field_enum, lower, upper, word, word_method};
 use super::writer::{Method, PushWriter};
@@ -19,6 +19,9 @@ addresses! {
     SET_SEMAPHORE_B = 0x244,
     SET_SEMAPHORE_PAYLOAD = 0x248,
     SET_SEMAPHORE_PAYLOAD_UPPER = 0x24c,
+    SET_RENDER_ENABLE_A = 0x254,
+    SET_RENDER_ENABLE_B = 0x258,
+    SET_RENDER_ENABLE_C = 0x25c,
     SET_SRC_PHYS_MODE = 0x260,
     SET_DST_PHYS_MODE = 0x264,
     LAUNCH_DMA = 0x300,
@@ -30,6 +33,7 @@ addresses! {
     PITCH_OUT = 0x414,
     LINE_LENGTH_IN = 0x418,
     LINE_COUNT = 0x41c,
+    SET_MEMORY_SCRUB_PARAMETERS = 0x6fc,
     SET_REMAP_CONST_A = 0x700,
     SET_REMAP_CONST_B = 0x704,
     SET_REMAP_COMPONENTS = 0x708,
@@ -45,6 +49,10 @@ addresses! {
     SET_SRC_DEPTH = 0x734,
     SET_SRC_LAYER = 0x738,
     SET_SRC_ORIGIN = 0x73c,
+    SRC_ORIGIN_X = 0x744,
+    SRC_ORIGIN_Y = 0x748,
+    DST_ORIGIN_X = 0x74c,
+    DST_ORIGIN_Y = 0x750,
 }
 
 /// Where a copy reads and writes.
@@ -555,6 +563,65 @@ macro_rules! phys_mode {
 phys_mode! {
     "source" SetSrcPhysMode = "SET_SRC_PHYS_MODE", SET_SRC_PHYS_MODE;
     "destination" SetDstPhysMode = "SET_DST_PHYS_MODE", SET_DST_PHYS_MODE;
+}
+
+/// Makes what follows depend on memory.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct SetRenderEnable {
+    /// Where the condition is: below 2^40.
+    pub at: GpuVa,
+    /// What it is.
+    pub mode: RenderEnableMode,
+}
+
+impl Method<3> for SetRenderEnable {
+    const ADDR: MethodAddr = SET_RENDER_ENABLE_A;
+
+    #[inline]
+    fn data(&self) -> Result<[u32; 3], EncodeError> {
+        let Self { at, mode } = *self;
+        let mode = RenderEnableC { mode }.encode()?;
+        Ok([upper("SET_RENDER_ENABLE_A_UPPER", 8, at)?, at.lo(), mode])
+    }
+}
+
+word! {
+    /// How memory is scrubbed: from `clc8b5.h` on.
+    SetMemoryScrubParameters = "SET_MEMORY_SCRUB_PARAMETERS" {
+        /// Whether what was there can be thrown away.
+        discardable: bool = "DISCARDABLE" 0:0,
+    }
+}
+word_method!(SetMemoryScrubParameters, SET_MEMORY_SCRUB_PARAMETERS);
+
+macro_rules! origin {
+    ($( $side:literal $name:ident = $addr:ident; )+) => { $(
+        #[doc = concat!("Where in a block-linear ", $side, " the copy begins, with 32 bits each.")]
+        #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+        #[cfg_attr(feature = "defmt", derive(defmt::Format))]
+        pub struct $name {
+            /// The first element of a line.
+            pub x: u32,
+            /// The first line.
+            pub y: u32,
+        }
+
+        impl Method<2> for $name {
+            const ADDR: MethodAddr = $addr;
+
+            #[inline]
+            fn data(&self) -> Result<[u32; 2], EncodeError> {
+                let Self { x, y } = *self;
+                Ok([x, y])
+            }
+        }
+    )+ };
+}
+
+origin! {
+    "source" SrcOrigin = SRC_ORIGIN_X;
+    "destination" DstOrigin = DST_ORIGIN_X;
 }
 
 /// Copies `lines` lines of `bytes` bytes between memory of different pitches.

@@ -22,11 +22,54 @@ impl<'a> Packet<'a> {
     #[must_use]
     #[inline]
     pub fn writes(&self) -> Writes<'a> {
+        let (op, subchannel, method, data, immediate, offset) = match self.header {
+            Header::Run {
+                op,
+                subchannel,
+                method,
+                ..
+            } => {
+                let first = self.offset.saturating_add(1);
+                (Some(op), subchannel, method, self.data, None, first)
+            }
+            Header::Immediate {
+                subchannel,
+                method,
+                data,
+            } => (
+                None,
+                subchannel,
+                method,
+                &[][..],
+                Some(u32::from(data)),
+                self.offset,
+            ),
+            _ => (
+                None,
+                Subchannel::HOST,
+                MethodAddr::default(),
+                &[][..],
+                None,
+                self.offset,
+            ),
+        };
+        let (step, later_step) = match op {
+            Some(RunOp::Inc | RunOp::Grp0Inc) => (1, 1),
+            Some(RunOp::OneInc) => (1, 0),
+            Some(RunOp::NonInc | RunOp::Grp2NonInc) | None => (0, 0),
+        };
         Writes {
-            offset: self.offset,
-            header: self.header,
-            data: self.data,
-            index: 0,
+            next: MethodWrite {
+                offset,
+                op,
+                subchannel,
+                method,
+                data: 0,
+            },
+            step,
+            later_step,
+            immediate,
+            data: data.iter(),
         }
     }
 }
@@ -130,10 +173,14 @@ impl FusedIterator for PushReader<'_> {}
 /// Iterates over what one packet writes; made by [`Packet::writes`].
 #[derive(Clone, Debug)]
 pub struct Writes<'a> {
-    offset: usize,
-    header: Header,
-    data: &'a [u32],
-    index: u16,
+    /// The next one, but for its data.
+    next: MethodWrite,
+    /// By how many methods the one after it is further on.
+    step: u16,
+    /// By how many those after that are.
+    later_step: u16,
+    immediate: Option<u32>,
+    data: core::slice::Iter<'a, u32>,
 }
 
 impl Iterator for Writes<'_> {
@@ -141,51 +188,30 @@ impl Iterator for Writes<'_> {
 
     #[inline]
     fn next(&mut self) -> Option<MethodWrite> {
-        let index = self.index;
-        match self.header {
-            Header::Run {
-                op,
-                subchannel,
-                method,
-                ..
-            } => {
-                let (&data, rest) = self.data.split_first()?;
-                let method = match op {
-                    RunOp::Inc | RunOp::Grp0Inc => method.checked_add(index)?,
-                    RunOp::OneInc => method.checked_add(index.min(1))?,
-                    RunOp::NonInc | RunOp::Grp2NonInc => method,
-                };
-                self.data = rest;
-                self.index = index.checked_add(1)?;
-                Some(MethodWrite {
-                    offset: self
-                        .offset
-                        .saturating_add(usize::from(index))
-                        .saturating_add(1),
-                    op: Some(op),
-                    subchannel,
-                    method,
-                    data,
-                })
-            }
-            Header::Immediate {
-                subchannel,
-                method,
-                data,
-            } if index == 0 => {
-                self.index = 1;
-                Some(MethodWrite {
-                    offset: self.offset,
-                    op: None,
-                    subchannel,
-                    method,
-                    data: u32::from(data),
-                })
-            }
-            _ => None,
-        }
+        let data = match self.data.next() {
+            Some(&data) => data,
+            None => self.immediate.take()?,
+        };
+        let write = MethodWrite { data, ..self.next };
+        self.next.offset = self.next.offset.wrapping_add(1);
+        // A header that decoded runs past no end; one made by hand goes round as its 12 bits do.
+        self.next.method = self.next.method.wrapping_add(self.step);
+        self.step = self.later_step;
+        Some(write)
+    }
+
+    #[inline]
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self
+            .data
+            .len()
+            .saturating_add(usize::from(self.immediate.is_some()));
+        (left, Some(left))
     }
 }
+
+impl ExactSizeIterator for Writes<'_> {}
+impl FusedIterator for Writes<'_> {}
 
 /// Iterates over what a whole segment writes; made by [`PushReader::writes`].
 #[derive(Clone, Debug)]

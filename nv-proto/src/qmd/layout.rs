@@ -202,6 +202,7 @@ impl<L, K> fmt::Debug for Field<L, K> {
 
 /// What is known of a field without its type: for dumps, and to find it by name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct FieldInfo {
     /// The header's name.
     pub name: &'static str,
@@ -358,6 +359,7 @@ impl<'a, L: Layout> ViewMut<'a, L> {
 
 /// One field of a descriptor and what it holds.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct FieldValue {
     /// The field.
     pub field: &'static FieldInfo,

@@ -2,7 +2,7 @@
 //!
 //! Each setter checks everything before it writes anything, so that a descriptor is never left half changed.
 
-use super::roles::{DependentSlots, Payload, ReleaseSlots, Slot};
+use super::roles::{DependentSlots, ReleaseSlots, Slot};
 use super::value::{DependentQmdAction, DependentQmdType, QmdType, ReductionOp, ReleaseMembarType};
 use super::{ALIGN, BANKS, Qmd, Roles};
 use crate::error::{DecodeError, EncodeError};
@@ -73,6 +73,7 @@ impl Dependent {
 
 /// What a descriptor says of its launch.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct LaunchView {
     /// Blocks, whatever the way in which the descriptor counts them.
     pub grid: Dim3,
@@ -248,9 +249,9 @@ impl Qmd {
     /// hold.
     pub fn set_release(&mut self, index: u32, release: Option<Release>) -> Result<(), EncodeError> {
         let slots = self.release_slots(index)?;
-        let mut words = self.words;
+        let words = &mut self.words;
         let Some(release) = release else {
-            return slots.enable.set(&mut self.words, 0_u32);
+            return slots.enable.set(words, 0_u32);
         };
         let Release {
             va,
@@ -259,56 +260,32 @@ impl Qmd {
             membar,
             reduction,
         } = release;
-        let wide = slots.payload64.is_some();
-        // SEMAPHORE_FOUR_WORDS, _ONE_WORD, _TWO_WORDS. Versions 2.x have no two words.
-        let (code, unit) = match size {
-            ReleaseSize::Timestamp => (0_u32, 16_u64),
-            ReleaseSize::Word => (1, 4),
-            ReleaseSize::Double if wide => (2, 8),
-            ReleaseSize::Double => {
-                return Err(EncodeError::FieldOverflow {
-                    field: slots.size.name,
-                    width: 1,
-                    value: 2,
-                });
-            }
-        };
-        if !va.is_aligned(unit) {
-            return Err(EncodeError::Misaligned {
-                field: slots.address.name,
-                unit,
-                value: va.0,
-            });
-        }
-        slots.address.set(&mut words, va.0)?;
-        match slots.payload {
-            Payload::Double(slot) if size != ReleaseSize::Word => slot.set(&mut words, payload)?,
-            Payload::Double(slot) => slot.set(&mut words, fits_word(slot.name, payload)?)?,
-            Payload::Word(slot) => slot.set(&mut words, payload)?,
-        }
+        let operation = reduction.map_or(0, |reduction| reduction.op.0);
+        // Everything that can be refused, before anything is written.
+        let code = size_code(slots, size)?;
+        check_release_address(slots, size, va)?;
+        check_payload(slots, size, payload)?;
+        slots.operation.check(operation.into())?;
+
+        slots.address.set(words, va.0)?;
+        slots.payload.set(words, payload)?;
         if let Some(slot) = slots.payload64 {
-            slot.set(&mut words, u32::from(size != ReleaseSize::Word))?;
+            slot.set(words, u32::from(size != ReleaseSize::Word))?;
         }
-        slots.size.set(&mut words, code)?;
+        slots.size.set(words, code)?;
         let membar = if membar {
             ReleaseMembarType::FE_SYSMEMBAR
         } else {
             ReleaseMembarType::FE_NONE
         };
-        slots.membar.set(&mut words, membar.0)?;
-        slots
-            .reduction
-            .set(&mut words, u32::from(reduction.is_some()))?;
-        slots
-            .operation
-            .set(&mut words, reduction.map_or(0, |reduction| reduction.op.0))?;
+        slots.membar.set(words, membar.0)?;
+        slots.reduction.set(words, u32::from(reduction.is_some()))?;
+        slots.operation.set(words, operation)?;
         slots.format.set(
-            &mut words,
+            words,
             u32::from(reduction.is_some_and(|reduction| reduction.signed)),
         )?;
-        slots.enable.set(&mut words, 1_u32)?;
-        self.words = words;
-        Ok(())
+        slots.enable.set(words, 1_u32)
     }
 
     /// Release `index`; `None` when it is disabled or not there.
@@ -320,16 +297,13 @@ impl Qmd {
             return None;
         }
         let wide = slots.payload64.is_none_or(|slot| slot.get(words) != 0);
-        let payload = match slots.payload {
-            Payload::Double(slot) if wide => slot.get(words),
-            Payload::Double(slot) => slot.get(words) & u64::from(u32::MAX),
-            Payload::Word(slot) => slot.get(words),
+        let payload = slots.payload.get(words);
+        let payload = if wide {
+            payload
+        } else {
+            payload & u64::from(u32::MAX)
         };
-        let size = match slots.size.get(words) {
-            0 => ReleaseSize::Timestamp,
-            1 => ReleaseSize::Word,
-            _ => ReleaseSize::Double,
-        };
+        let size = size_of(slots.size.get(words));
         let reduction = (slots.reduction.get(words) != 0).then(|| Reduction {
             op: ReductionOp(slots.operation.get_u32(words)),
             signed: slots.format.get(words) != 0,
@@ -358,25 +332,34 @@ impl Qmd {
     /// # Errors
     /// As [`Qmd::set_release`], and [`EncodeError::IndexOutOfRange`] for a release that is not enabled.
     pub fn set_release_address(&mut self, index: u32, va: GpuVa) -> Result<(), EncodeError> {
-        let release = self.enabled(index)?;
-        self.set_release(index, Some(Release { va, ..release }))
+        let (slots, size) = self.enabled(index)?;
+        check_release_address(slots, size, va)?;
+        slots.address.set(&mut self.words, va.0)
     }
 
     /// Changes what an enabled release writes.
     ///
     /// # Errors
     /// As [`Qmd::set_release`], and [`EncodeError::IndexOutOfRange`] for a release that is not enabled.
+    #[inline]
     pub fn set_release_payload(&mut self, index: u32, payload: u64) -> Result<(), EncodeError> {
-        let release = self.enabled(index)?;
-        self.set_release(index, Some(Release { payload, ..release }))
+        let (slots, size) = self.enabled(index)?;
+        check_payload(slots, size, payload)?;
+        slots.payload.set(&mut self.words, payload)
     }
 
-    fn enabled(&self, index: u32) -> Result<Release, EncodeError> {
-        self.release(index).ok_or(EncodeError::IndexOutOfRange {
-            field: "enabled release",
-            count: self.free_release().unwrap_or(0),
-            index,
-        })
+    #[inline]
+    fn enabled(&self, index: u32) -> Result<(&'static ReleaseSlots, ReleaseSize), EncodeError> {
+        let slots = self.release_slots(index)?;
+        if slots.enable.get(&self.words) == 0 {
+            let count = self.free_release().unwrap_or(0);
+            return Err(EncodeError::IndexOutOfRange {
+                field: "enabled release",
+                count,
+                index,
+            });
+        }
+        Ok((slots, size_of(slots.size.get(&self.words))))
     }
 
     fn release_slots(&self, index: u32) -> Result<&'static ReleaseSlots, EncodeError> {
@@ -538,14 +521,58 @@ impl Qmd {
     }
 }
 
-/// A payload of 32 bits.
-fn fits_word(field: &'static str, payload: u64) -> Result<u64, EncodeError> {
-    match u32::try_from(payload) {
-        Ok(word) => Ok(word.into()),
-        Err(_) => Err(EncodeError::FieldOverflow {
+/// `RELEASE_STRUCTURE_SIZE` of a release: `SEMAPHORE_FOUR_WORDS`, `_ONE_WORD` or `_TWO_WORDS`, of which
+/// versions 2.x have no two words.
+fn size_code(slots: &ReleaseSlots, size: ReleaseSize) -> Result<u32, EncodeError> {
+    match size {
+        ReleaseSize::Timestamp => Ok(0),
+        ReleaseSize::Word => Ok(1),
+        ReleaseSize::Double if slots.payload64.is_some() => Ok(2),
+        ReleaseSize::Double => Err(EncodeError::FieldOverflow {
+            field: slots.size.name,
+            width: 1,
+            value: 2,
+        }),
+    }
+}
+
+/// The size that [`size_code`] says.
+const fn size_of(code: u64) -> ReleaseSize {
+    match code {
+        0 => ReleaseSize::Timestamp,
+        1 => ReleaseSize::Word,
+        _ => ReleaseSize::Double,
+    }
+}
+
+fn check_release_address(
+    slots: &ReleaseSlots,
+    size: ReleaseSize,
+    va: GpuVa,
+) -> Result<(), EncodeError> {
+    let unit = match size {
+        ReleaseSize::Word => 4,
+        ReleaseSize::Double => 8,
+        ReleaseSize::Timestamp => 16,
+    };
+    if !va.is_aligned(unit) {
+        return Err(EncodeError::Misaligned {
+            field: slots.address.name,
+            unit,
+            value: va.0,
+        });
+    }
+    slots.address.check(va.0)
+}
+
+fn check_payload(slots: &ReleaseSlots, size: ReleaseSize, payload: u64) -> Result<(), EncodeError> {
+    if size == ReleaseSize::Word && payload > u64::from(u32::MAX) {
+        let field = slots.payload.name();
+        return Err(EncodeError::FieldOverflow {
             field,
             width: 32,
             value: payload,
-        }),
+        });
     }
+    slots.payload.check(payload)
 }

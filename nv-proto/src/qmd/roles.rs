@@ -72,6 +72,12 @@ impl WideSlot {
         self.bits.get(words)
     }
 
+    /// What [`WideSlot::set`] would answer.
+    #[inline]
+    pub fn check(self, value: u64) -> Result<(), EncodeError> {
+        self.bits.check(self.name, value).map(|_| ())
+    }
+
     #[inline]
     pub fn set(self, words: &mut [U32], value: u64) -> Result<(), EncodeError> {
         self.bits.set(words, self.name, value)
@@ -92,6 +98,39 @@ pub(crate) struct Bank {
 pub(crate) enum Payload {
     Word(Slot),
     Double(WideSlot),
+}
+
+impl Payload {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Word(slot) => slot.name,
+            Self::Double(slot) => slot.name,
+        }
+    }
+
+    #[inline]
+    pub fn get(self, words: &[U32]) -> u64 {
+        match self {
+            Self::Word(slot) => slot.get(words),
+            Self::Double(slot) => slot.get(words),
+        }
+    }
+
+    #[inline]
+    pub fn check(self, value: u64) -> Result<(), EncodeError> {
+        match self {
+            Self::Word(slot) => slot.check(value),
+            Self::Double(slot) => slot.check(value),
+        }
+    }
+
+    #[inline]
+    pub fn set(self, words: &mut [U32], value: u64) -> Result<(), EncodeError> {
+        match self {
+            Self::Word(slot) => slot.set(words, value),
+            Self::Double(slot) => slot.set(words, value),
+        }
+    }
 }
 
 /// One semaphore release.

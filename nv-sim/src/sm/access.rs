@@ -165,20 +165,21 @@ impl Context<'_, '_> {
             return Ok(());
         }
         let bytes = width.bytes();
-        if space == Space::Shared && bytes >= 4 {
-            if let Some((block, offsets)) = self.shared_words(addresses, mask, bytes) {
-                let shared = &self.blocks[block].shared;
-                for (n, out) in out
-                    .iter_mut()
-                    .enumerate()
-                    .take(usize::from(width.registers()))
-                {
-                    for (out, offset) in out.iter_mut().zip(&offsets) {
-                        *out = shared.get(*offset as usize + n).copied().unwrap_or(0);
-                    }
+        if space == Space::Shared
+            && bytes >= 4
+            && let Some((block, offsets)) = self.shared_words(addresses, mask, bytes)
+        {
+            let shared = &self.blocks[block].shared;
+            for (n, out) in out
+                .iter_mut()
+                .enumerate()
+                .take(usize::from(width.registers()))
+            {
+                for (out, offset) in out.iter_mut().zip(&offsets) {
+                    *out = shared.get(*offset as usize + n).copied().unwrap_or(0);
                 }
-                return Ok(());
             }
+            return Ok(());
         }
         for lane in lanes(mask) {
             let spot = self
@@ -218,18 +219,19 @@ impl Context<'_, '_> {
             return Ok(());
         }
         let bytes = width.bytes();
-        if space == Space::Shared && bytes >= 4 {
-            if let Some((block, offsets)) = self.shared_words(addresses, mask, bytes) {
-                let shared = &mut self.blocks[block].shared;
-                for lane in lanes(mask) {
-                    for (n, v) in v.iter().enumerate().take(usize::from(width.registers())) {
-                        if let Some(word) = shared.get_mut(offsets[lane] as usize + n) {
-                            *word = v[lane];
-                        }
+        if space == Space::Shared
+            && bytes >= 4
+            && let Some((block, offsets)) = self.shared_words(addresses, mask, bytes)
+        {
+            let shared = &mut self.blocks[block].shared;
+            for lane in lanes(mask) {
+                for (n, v) in v.iter().enumerate().take(usize::from(width.registers())) {
+                    if let Some(word) = shared.get_mut(offsets[lane] as usize + n) {
+                        *word = v[lane];
                     }
                 }
-                return Ok(());
             }
+            return Ok(());
         }
         for lane in lanes(mask) {
             let spot = self

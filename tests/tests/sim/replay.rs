@@ -198,6 +198,7 @@ impl Replay {
             0x1b => 56,
             0x49 => 24,
             0x21 => 9264,
+            0x22 => 24,
             other => panic!("UVM command {other:#x}"),
         };
         let mut params = self.translate(params_in);
@@ -213,7 +214,7 @@ impl Replay {
         let status_at = if command == 0x3000_0001 {
             8
         } else {
-            size - if command == 0x1b || command == 0x49 {
+            size - if matches!(command, 0x1b | 0x49 | 0x22) {
                 8
             } else {
                 4

@@ -1,10 +1,19 @@
 //! `nv`: run, inspect and diagnose NVIDIA GPUs with no vendor user-space library.
 
 mod bench;
+mod cubin;
 mod demo;
 mod device;
+mod devices;
+mod doctor;
 mod exit;
+mod fatbin;
 mod input;
+mod ioctl;
+mod listing;
+mod out;
+mod push;
+mod qmd;
 mod run;
 mod table;
 mod value;
@@ -27,15 +36,37 @@ enum Command {
     Demo(demo::Args),
     /// Measure latencies and bandwidths.
     Bench(bench::Args),
+    /// List the GPUs of this machine; it needs no permission to open them.
+    Devices(devices::Args),
+    /// Check what will work here, and say what to do about what will not.
+    Doctor(doctor::Args),
+    /// Name captured driver calls.
+    Ioctl(ioctl::Args),
     /// Run one kernel of a cubin.
     Run(run::Args),
+    /// Show what a cubin says of itself.
+    Cubin(cubin::Args),
+    /// List and extract what fatbins, programs and libraries hold.
+    Fatbin(fatbin::Args),
+    /// Print and compare launch descriptors.
+    #[command(subcommand)]
+    Qmd(qmd::Args),
+    /// Show pushbuffers as text, or how two of them differ.
+    Push(push::Args),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args),
+        Command::Devices(args) => devices::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
+        Command::Ioctl(args) => ioctl::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Cubin(args) => cubin::run(&args),
+        Command::Fatbin(args) => fatbin::run(&args),
+        Command::Qmd(args) => qmd::run(&args),
+        Command::Push(args) => push::run(&args),
     };
     exit::code(outcome)
 }

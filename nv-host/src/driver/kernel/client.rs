@@ -11,7 +11,7 @@ use nv_proto::unit::Handle;
 use zerocopy::IntoBytes;
 
 use crate::Error;
-use crate::probe;
+use crate::probe::{self, PciAddress};
 use crate::sys::System;
 
 /// An opened device node.
@@ -102,6 +102,15 @@ impl Client {
     ) -> Result<(), Error> {
         // SAFETY: the caller's promise is the same.
         unsafe { call(&*self.system, node, escape, params) }
+    }
+
+    /// The UUID of a GPU, where the kernel module tells it.
+    pub(super) fn uuid(&self, address: PciAddress) -> Option<String> {
+        let file = Path::new("/")
+            .join(probe::PROC_GPUS)
+            .join(address.to_string());
+        let information = self.system.read(&file.join("information")).ok()?;
+        probe::field(&information, "GPU UUID")
     }
 
     /// The status of a call, with what is known of its cause.

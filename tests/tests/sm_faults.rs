@@ -169,18 +169,33 @@ fn faults_of_real_kernels() {
         assert!(matches!(end("ok"), (Ok(stats), _) if stats.blocks == 140));
         let (result, buffer) = end("badaddr");
         match result {
-            Err(FaultKind::Mmu(MmuFault { va, access: Access::Write })) => assert_eq!(va, buffer + (8 << 33), "sm_{sm}"),
+            Err(FaultKind::Mmu(MmuFault {
+                va,
+                access: Access::Write,
+            })) => assert_eq!(va, buffer + (8 << 33), "sm_{sm}"),
             other => panic!("sm_{sm}: {other:?}"),
         }
         let (result, buffer) = end("misalign");
-        assert_eq!(result, Err(FaultKind::Misaligned { address: buffer + 4 }), "sm_{sm}");
+        assert_eq!(
+            result,
+            Err(FaultKind::Misaligned {
+                address: buffer + 4
+            }),
+            "sm_{sm}"
+        );
         assert_eq!(end("trap").0, Err(FaultKind::Trap), "sm_{sm}");
         assert_eq!(end("illegal").0, Err(FaultKind::Trap), "sm_{sm}");
         assert_eq!(end("loop").0, Err(FaultKind::Cancelled), "sm_{sm}");
         let local = end("localoob").0;
-        assert!(matches!(local, Err(FaultKind::LocalOutOfRange { .. })), "sm_{sm}: {local:?}");
+        assert!(
+            matches!(local, Err(FaultKind::LocalOutOfRange { .. })),
+            "sm_{sm}: {local:?}"
+        );
         let shared = end("sharedoob").0;
-        assert!(matches!(shared, Err(FaultKind::SharedOutOfRange { address }) if address >= 7 * 32_000), "sm_{sm}: {shared:?}");
+        assert!(
+            matches!(shared, Err(FaultKind::SharedOutOfRange { address }) if address >= 7 * 32_000),
+            "sm_{sm}: {shared:?}"
+        );
     }
 }
 
@@ -218,7 +233,16 @@ fn real_words() -> Vec<[u64; 2]> {
         for kernel in m.kernels.values() {
             for at in (kernel.entry..kernel.entry + 0x2000).step_by(16) {
                 use nv_sim::memory::AddressSpace;
+<<<<<<< HEAD
                 let word = |va| m.space.cell(va, Access::Execute).ok().map(|c| c.load(Ordering::Relaxed));
+=======
+                let word = |va| {
+                    m.space
+                        .cell(va, Access::Execute)
+                        .ok()
+                        .map(|c| c.load(Ordering::Relaxed))
+                };
+>>>>>>> sm
                 match (word(at), word(at + 8)) {
                     (Some(a), Some(b)) => out.push([a, b]),
                     _ => break,

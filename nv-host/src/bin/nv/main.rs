@@ -1,12 +1,15 @@
 //! `nv`: run, inspect and diagnose NVIDIA GPUs with no vendor user-space library.
 
 mod bench;
+mod cubin;
 mod demo;
 mod device;
 mod devices;
 mod doctor;
 mod exit;
+mod fatbin;
 mod input;
+mod listing;
 mod push;
 mod qmd;
 mod run;
@@ -37,6 +40,10 @@ enum Command {
     Doctor(doctor::Args),
     /// Run one kernel of a cubin.
     Run(run::Args),
+    /// Show what a cubin says of itself.
+    Cubin(cubin::Args),
+    /// List and extract what fatbins, programs and libraries hold.
+    Fatbin(fatbin::Args),
     /// Print and compare launch descriptors.
     #[command(subcommand)]
     Qmd(qmd::Args),
@@ -51,6 +58,8 @@ fn main() -> ExitCode {
         Command::Devices(args) => devices::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Cubin(args) => cubin::run(&args),
+        Command::Fatbin(args) => fatbin::run(&args),
         Command::Qmd(args) => qmd::run(&args),
         Command::Push(args) => push::run(&args),
     };

@@ -95,6 +95,8 @@ pub(crate) struct Channel {
     /// Set once the channel is freed: a running grid stops.
     pub(crate) cancel: AtomicBool,
     pub(crate) scheduled: AtomicBool,
+    /// Whether its doorbell rang since a worker last began to run it.
+    pub(crate) rung: AtomicBool,
     /// The engine classes made on it.
     objects: Mutex<Vec<ClassId>>,
     /// What stopped it.
@@ -147,6 +149,7 @@ impl Channel {
             notifier,
             cancel: AtomicBool::new(false),
             scheduled: AtomicBool::new(false),
+            rung: AtomicBool::new(false),
             objects: Mutex::default(),
             stopped: Mutex::default(),
             execution: Mutex::default(),

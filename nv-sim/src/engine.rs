@@ -14,7 +14,9 @@ use crate::mmu::PageTable;
 
 /// Where an engine runs.
 pub(crate) struct Context<'a> {
-    pub(crate) gpu: &'a Gpu,
+    pub(crate) gpu: &'a Arc<Gpu>,
+    /// The worker that runs the channel.
+    pub(crate) worker: usize,
     pub(crate) channel: &'a Channel,
     /// The channel's mappings, as of the entry that runs.
     pub(crate) table: Arc<PageTable>,

@@ -1,6 +1,7 @@
 //! The host engine: fetches GPFIFO entries and their words, runs its own methods, hands out the others.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
+use std::sync::{Arc, TryLockError};
 use std::time::{Duration, Instant};
 
 use nv_proto::gpfifo::{Fetch, GpEntry, Opcode, Segment};
@@ -9,7 +10,7 @@ use nv_proto::push::{MethodWrite, PushReader};
 use nv_proto::unit::ClassId;
 
 use crate::access;
-use crate::channel::{Channel, lock};
+use crate::channel::Channel;
 use crate::compute::{Compute, Origin};
 use crate::copy::Copy;
 use crate::engine::{Context, HOST, Reduction, Registers, Release, bad_data, unknown_method};
@@ -23,20 +24,30 @@ pub(crate) enum Progress {
     Ran,
     /// It waits for a semaphore.
     Waiting,
+    /// Another worker runs it.
+    Elsewhere,
     /// It has nothing to do until its doorbell rings.
     Done,
 }
 
-/// Runs a channel for a while.
-pub(crate) fn advance(gpu: &Gpu, channel: &Channel) -> Progress {
-    let mut execution = lock(&channel.execution);
+/// Runs a channel for a while, on the worker of this number.
+pub(crate) fn advance(gpu: &Arc<Gpu>, worker: usize, channel: &Channel) -> Progress {
+    let mut execution = match channel.execution.try_lock() {
+        Ok(execution) => execution,
+        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        Err(TryLockError::WouldBlock) => return Progress::Elsewhere,
+    };
     // Looked at under the lock: who frees a channel takes it after saying so.
     if !channel.is_runnable() {
         return Progress::Done;
     }
+    // What rings from here on is not seen for certain.
+    channel.rung.store(false, Ordering::SeqCst);
+    fence(Ordering::SeqCst);
     let table = channel.space.snapshot();
     let mut context = Context {
         gpu,
+        worker,
         channel,
         table,
     };

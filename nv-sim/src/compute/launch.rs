@@ -125,7 +125,8 @@ impl Compute {
             // No blocks: done as soon as it begins.
             return Ok(());
         }
-        match sm::run(&grid, &*context.table, &context.channel.cancel) {
+        let run = || sm::run(&grid, &*context.table, &context.channel.cancel);
+        match context.gpu.run_grid(context.worker, run) {
             Ok(_) => Ok(()),
             Err(fault) => Err(Stop::grid(&fault, &context.table)),
         }

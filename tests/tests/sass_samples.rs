@@ -1,4 +1,9 @@
 //! Instructions of real programs: what the vendor's disassembler says about each, and what we do.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "test helpers: what is not there fails the test that asked for it"
+)]
 
 use nv_proto::sass::{self, SM_VERSIONS};
 use nv_proto::unit::SmVersion;

@@ -1,4 +1,9 @@
 //! What stops a kernel, and that nothing makes the interpreter itself fall over.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "test helpers: what is not there fails the test that asked for it"
+)]
 
 mod sm_support;
 

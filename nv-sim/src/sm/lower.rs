@@ -214,7 +214,8 @@ impl Args<'_> {
             | Op::Cgaerrbar
             | Op::Cctl
             | Op::Fence
-            | Op::Qspc => self.memory(),
+            | Op::Qspc
+            | Op::Syncs => self.memory(),
             Op::Bra
             | Op::Brx
             | Op::Call

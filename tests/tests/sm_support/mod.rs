@@ -1,5 +1,10 @@
 //! A small machine for kernels: memory, a loader of cubins made with an independent ELF reader, and constant bank 0 by hand.
 #![allow(dead_code, reason = "each test file uses its part")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "test helpers: what is not there fails the test that asked for it"
+)]
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -110,7 +115,7 @@ pub struct Args(Vec<u8>);
 
 impl Args {
     fn push(mut self, bytes: &[u8]) -> Self {
-        while self.0.len() % bytes.len() != 0 {
+        while !self.0.len().is_multiple_of(bytes.len()) {
             self.0.push(0);
         }
         self.0.extend(bytes);
@@ -134,7 +139,7 @@ impl Args {
     }
 
     pub fn bytes(mut self, bytes: &[u8], align: usize) -> Self {
-        while self.0.len() % align != 0 {
+        while !self.0.len().is_multiple_of(align) {
             self.0.push(0);
         }
         self.0.extend(bytes);
@@ -258,7 +263,7 @@ impl Machine {
             let Some(base) = placed.get(&target) else {
                 continue;
             };
-            let mut apply = |offset: u64, kind: u32, symbol: usize, addend: i64, explicit: bool| {
+            let apply = |offset: u64, kind: u32, symbol: usize, addend: i64, explicit: bool| {
                 let at = base + offset;
                 let space = &machine.space;
                 let old = u64::from_le_bytes(space.read(at, 8).try_into().unwrap());
@@ -425,11 +430,9 @@ impl Machine {
         if new {
             put(0x36c, u32::from(shape.cluster.count() > 1));
             for record in [0x250, 0x1b0] {
-                for (at, v) in [(0x70, shape.cluster)] {
-                    put(record + at, v.x);
-                    put(record + at + 4, v.y);
-                    put(record + at + 8, v.z);
-                }
+                put(record + 0x70, clusters.x);
+                put(record + 0x74, clusters.y);
+                put(record + 0x78, clusters.z);
                 put(record + 0x7c, shape.cluster.count() as u32);
             }
         }

@@ -8,7 +8,7 @@ use super::{Args, Lower, Place, Refused, alu, op};
 use crate::sm::access::{Space, Width};
 use crate::sm::atomics::Atomic;
 use crate::sm::exec::{Flow, Stop};
-use crate::sm::regs::{Dst, LANES, PredDst, Raw, high, lanes, low};
+use crate::sm::regs::{Dst, LANES, PredDst, Raw, first, high, lanes, low};
 
 /// Orders, scopes and cache hints: memory here is one and consistent.
 const HINTS: [&str; 21] = [
@@ -62,6 +62,7 @@ impl Args<'_> {
                 })
             }
             Op::Qspc => self.qspc(),
+            Op::Syncs => self.syncs(),
             _ => Err(Refused::Unimplemented),
         }
     }
@@ -371,6 +372,28 @@ impl Args<'_> {
             let mut v = [[0; LANES]; 4];
             c.load(Space::Global, &source, m & on, width, &mut v)?;
             c.store(Space::Shared, &target, m, width, &v)?;
+            Ok(Flow::Next)
+        })
+    }
+
+    /// `SYNCS.EXCH.64`, which puts a barrier object in shared memory. What the hardware makes of the object's bits is not known,
+    /// so that arriving and waiting are not here.
+    fn syncs(&mut self) -> Lower {
+        if !self.flag(".EXCH") || !self.flag(".64") {
+            return Err(Refused::Unimplemented);
+        }
+        let d = self.dst_of(0, 2)?;
+        let place = self.spot(1, Space::Shared)?;
+        let value = self.src64(2)?;
+        op(move |c, m| {
+            // Once for the warp.
+            let lane = first(m);
+            let address = place.addresses(c.regs, Space::Shared)[lane];
+            let new = value.get(c.regs)[lane];
+            let old = c
+                .atomic(Space::Shared, lane, address, 8, |_| Some(new))
+                .map_err(|kind| Stop { kind, lane })?;
+            c.regs.set64(d, m, &[old; LANES]);
             Ok(Flow::Next)
         })
     }

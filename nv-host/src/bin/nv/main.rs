@@ -7,6 +7,8 @@ mod devices;
 mod doctor;
 mod exit;
 mod input;
+mod ioctl;
+mod out;
 mod push;
 mod qmd;
 mod run;
@@ -31,10 +33,12 @@ enum Command {
     Demo(demo::Args),
     /// Measure latencies and bandwidths.
     Bench(bench::Args),
-    /// List the GPUs of this machine; it needs no permission to open them.
+    /// List the GPUs, with no permission to open one.
     Devices(devices::Args),
-    /// Check what will work here, and say what to do about what will not.
+    /// Find out what stands between this process and a GPU.
     Doctor(doctor::Args),
+    /// Name captured driver calls.
+    Ioctl(ioctl::Args),
     /// Run one kernel of a cubin.
     Run(run::Args),
     /// Print and compare launch descriptors.
@@ -50,6 +54,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Devices(args) => devices::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Ioctl(args) => ioctl::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Qmd(args) => qmd::run(&args),
         Command::Push(args) => push::run(&args),

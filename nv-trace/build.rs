@@ -34,12 +34,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         "--crate-type=cdylib",
         "--edition=2024",
     ]);
+    // Link-time optimisation leaves nothing of `core` that would ask for the standard library's unwinding.
     rustc.args([
         "-Copt-level=2",
         "-Cpanic=abort",
-        "-Cstrip=symbols",
-        "-Cforce-unwind-tables=no",
+        "-Clto=fat",
+        "-Ccodegen-units=1",
     ]);
+    rustc.args(["-Cstrip=symbols", "-Cforce-unwind-tables=no"]);
     rustc
         .arg("--target")
         .arg(env::var("TARGET")?)

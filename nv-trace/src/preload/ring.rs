@@ -38,8 +38,9 @@ pub struct Channel {
     put: u32,
     /// The slots before `put` as they were then.
     witnesses: [u64; WITNESSES],
-    /// Whether it was said that the ring cannot be read.
-    unreadable: bool,
+    /// How often it was said that the ring cannot be read. (No `bool`: a table of what has no spare values is all
+    /// zero when it is empty, and takes no room in the file.)
+    complaints: u32,
 }
 
 impl Channel {
@@ -72,7 +73,7 @@ impl Channel {
             userd_offset: params.word(offset),
             put: 0,
             witnesses: [0; WITNESSES],
-            unreadable: false,
+            complaints: 0,
         }
     }
 
@@ -155,8 +156,8 @@ impl Channel {
 
     /// Says, once, that there is nothing to be seen; at the end, for until then it may come.
     fn cannot(&mut self, buffer: &mut [u8], cause: Cause, how: u64) {
-        if !self.unreadable && matches!(cause, Cause::Free | Cause::Exit) {
-            self.unreadable = true;
+        if self.complaints == 0 && matches!(cause, Cause::Free | Cause::Exit) {
+            self.complaints = 1;
             self.record(buffer, 0, 0, cause, how, &[]);
         }
     }

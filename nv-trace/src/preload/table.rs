@@ -35,7 +35,7 @@ impl<T: Copy, const N: usize> Table<T, N> {
 
     /// The entry at an index, where there is one.
     pub fn get_mut(&mut self, index: usize) -> Option<&mut T> {
-        self.items.get_mut(index)?.as_mut()
+        self.items.get_mut(..self.len)?.get_mut(index)?.as_mut()
     }
 
     /// How many there are.

@@ -42,18 +42,18 @@ struct Decode {
 
 /// One call, decoded.
 #[derive(Debug, Default, Eq, PartialEq, Serialize)]
-struct Call {
+pub struct Call {
     /// The call's name.
-    name: String,
+    pub name: String,
     /// What the call is about: a class or a command.
     #[serde(skip_serializing_if = "Option::is_none")]
-    about: Option<String>,
+    pub about: Option<String>,
     /// The parameters, as they went in.
     #[serde(skip_serializing_if = "Option::is_none")]
-    params: Option<String>,
+    pub params: Option<String>,
     /// The parameters that came back otherwise.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    changed: Vec<String>,
+    pub changed: Vec<String>,
 }
 
 /// Runs the command.
@@ -164,7 +164,9 @@ fn from_record(record: &Value, version: DriverVersion) -> Option<Call> {
     Some(call)
 }
 
-fn decoded(
+/// Names a call: of an allocation by its class, of a control call by its command, with the parameters that it
+/// points at; of any other with its own.
+pub fn decoded(
     request: u32,
     class: Option<u32>,
     command: Option<u32>,
@@ -213,7 +215,7 @@ fn decoded(
 }
 
 /// Bytes past the structure's end in this release are noise of the capture.
-fn cut(shape: Shape, bytes: &[u8], version: DriverVersion) -> Described<'_> {
+pub fn cut(shape: Shape, bytes: &[u8], version: DriverVersion) -> Described<'_> {
     let size = match shape.size(version) {
         0 => shape.full,
         size => size,

@@ -13,6 +13,7 @@ mod push;
 mod qmd;
 mod run;
 mod table;
+mod trace;
 mod value;
 
 use std::process::ExitCode;
@@ -46,6 +47,8 @@ enum Command {
     Qmd(qmd::Args),
     /// Show pushbuffers as text, or how two of them differ.
     Push(push::Args),
+    /// Record the driver calls and the command buffers of any program, and name them.
+    Trace(trace::Args),
 }
 
 fn main() -> ExitCode {
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Qmd(args) => qmd::run(&args),
         Command::Push(args) => push::run(&args),
+        Command::Trace(args) => trace::run(&args),
     };
     exit::code(outcome)
 }

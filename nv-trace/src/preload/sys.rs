@@ -462,6 +462,35 @@ mod tests {
         }
     }
 
+    /// The kernel's clock page is mapped as device memory is: the kernel does not copy from it (`VM_PFNMAP`).
+    #[test]
+    fn device_memory_is_read_word_by_word_while_it_is_known_to_be_there() {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let line = maps.lines().find(|line| line.ends_with("[vvar]"));
+        let page = line
+            .and_then(|line| line.split('-').next())
+            .expect("the kernel maps its clock page");
+        let page = u64::from_str_radix(page, 16).unwrap();
+        let mut to = [0xa5; 64];
+        assert_eq!(read_memory(page, &mut to), 0);
+        let mut live = Live::NONE;
+        assert_eq!(live.read(page, &mut to), 0, "it is not known");
+        // SAFETY: the page is mapped readable for the life of the process.
+        assert!(unsafe { live.add(page, 4096) });
+        assert_eq!(live.read(page, &mut to), 64);
+        assert!(to.iter().any(|byte| *byte != 0xa5));
+        for (at, length) in [
+            (page + 2, 4),
+            (page, 3),
+            (page + 4096 - 32, 64),
+            (page - 4, 4),
+        ] {
+            assert_eq!(live.read(at, &mut to[..length]), 0, "{at:#x} {length}");
+        }
+        assert!(live.remove(page + 4095, 1));
+        assert_eq!(live.read(page, &mut to), 0, "it is gone");
+    }
+
     #[test]
     fn a_thread_does_not_wait_for_itself_and_others_take_turns() {
         let lock = Lock::new(0_u64);

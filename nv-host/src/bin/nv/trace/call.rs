@@ -1,6 +1,6 @@
 //! A call by its names.
 
-use nv_proto::rm::{self, Described, Status};
+use nv_proto::rm::{self, Described, DriverVersion, Shape, Status, Value};
 use nv_proto::unit::ClassId;
 use nv_proto::uvm;
 
@@ -19,10 +19,12 @@ pub struct Named {
     pub objects: Option<String>,
     /// What the driver answered; `None` where the call does not say or is not described.
     pub status: Option<Status>,
+    /// The parameters' structure, where it is described.
+    pub structure: Option<&'static str>,
     /// The parameters that are not zero.
-    pub params: Option<String>,
+    pub params: Vec<(&'static str, String)>,
     /// What the driver changed.
-    pub changed: Vec<String>,
+    pub changed: Vec<(String, String)>,
 }
 
 impl Named {
@@ -36,34 +38,41 @@ impl Named {
             Some((rm::NV_ESC_RM_CONTROL, _)) => (None, own("cmd")),
             _ => (None, None),
         };
-        // What lies where nothing is pointed at is the call's own.
-        let pointed = class.is_some() || command.is_some();
-        let [before, after] = if pointed { &call.inner } else { &call.own };
-        let named = ioctl::decoded(call.effective, class, command, before, after, version);
-        let mut changed = named.changed;
-        if named.params.is_none() {
-            changed = raw_changes(before, after);
-        }
-        // The status has a place of its own.
-        changed.retain(|change| !change.starts_with("status=") && !change.starts_with("rmStatus="));
-        if pointed && call.own[1].len() == call.own[0].len() {
-            let new = (own("hObjectNew"), field(call, 1, "hObjectNew"));
-            if let (Some(before), Some(after)) = new
-                && before != after
-            {
-                changed.push(format!("hObjectNew={after:#x}"));
-            }
-        }
-        let status = match escape {
-            Some(_) => field(call, 1, "status").map(Status),
-            None => uvm::status_of(call.effective, version, &call.own[1]),
+        let (name, about, shape) = ioctl::named(call.effective, class, command, version);
+        let [before, after] = if about.is_some() {
+            &call.inner
+        } else {
+            &call.own
         };
+        let mut changed = match shape {
+            Some(shape) => changes(shape, before, after, version),
+            None => raw_changes(before, after),
+        };
+        if let (Some(_), Some(before), Some(after)) =
+            (&about, own("hObjectNew"), field(call, 1, "hObjectNew"))
+            && before != after
+        {
+            changed.push(("hObjectNew".to_owned(), format!("{after:#x}")));
+        }
+        let described = shape
+            .filter(|_| !before.is_empty())
+            .map(|shape| ioctl::cut(shape, before, version));
+        let params = described
+            .iter()
+            .flat_map(Described::fields)
+            .filter(|value| !value.is_zero() && !is_status(value));
         Self {
-            name: named.name,
-            about: named.about,
+            name,
+            about,
             objects: objects(call),
-            status,
-            params: named.params,
+            status: match escape {
+                Some(_) => field(call, 1, "status").map(Status),
+                None => uvm::status_of(call.effective, version, &call.own[1]),
+            },
+            structure: described.map(|described| described.name()),
+            params: params
+                .map(|value| (value.field.name, value.to_string()))
+                .collect(),
             changed,
         }
     }
@@ -110,21 +119,51 @@ fn objects(call: &Call) -> Option<String> {
     }
 }
 
+/// The status has a place of its own, and what it was before the call says nothing.
+fn is_status(value: &Value<'_>) -> bool {
+    ["status", "rmStatus"].contains(&value.field.name)
+}
+
+/// Fields that differ.
+fn changes(
+    shape: Shape,
+    before: &[u8],
+    after: &[u8],
+    version: DriverVersion,
+) -> Vec<(String, String)> {
+    let (before, after) = (
+        ioctl::cut(shape, before, version),
+        ioctl::cut(shape, after, version),
+    );
+    let pairs = before.fields().zip(after.fields());
+    let changed = pairs.filter(|(old, new)| old.bytes != new.bytes && !is_status(new));
+    changed
+        .map(|(_, new)| (new.field.name.to_owned(), new.to_string()))
+        .collect()
+}
+
 /// Words that differ, of a structure that is not described.
-fn raw_changes(before: &[u8], after: &[u8]) -> Vec<String> {
+fn raw_changes(before: &[u8], after: &[u8]) -> Vec<(String, String)> {
     const SHOWN: usize = 4;
     let pairs = before.chunks(4).zip(after.chunks(4)).enumerate();
     let differ: Vec<_> = pairs.filter(|(_, (old, new))| old != new).collect();
-    let mut lines: Vec<String> = differ
+    let mut changed: Vec<_> = differ
         .iter()
         .take(SHOWN)
-        .map(|(index, (old, new))| format!("+{:#x}={} (was {})", index * 4, word(new), word(old)))
+        .map(|(index, (old, new))| {
+            (
+                format!("+{:#x}", index * 4),
+                format!("{} (was {})", word(new), word(old)),
+            )
+        })
         .collect();
-    match differ.len().checked_sub(SHOWN) {
-        None | Some(0) => {}
-        Some(more) => lines.push(format!("{more} words more of {} bytes", after.len())),
+    if let Some(more @ 1..) = differ.len().checked_sub(SHOWN) {
+        changed.push((
+            "words".to_owned(),
+            format!("{more} more, of {} bytes", after.len()),
+        ));
     }
-    lines
+    changed
 }
 
 fn word(bytes: &[u8]) -> String {

@@ -88,8 +88,9 @@ fn call(call: &Call, style: Style) -> Value {
         "microseconds": call.end.map(|(_, _, took)| took as f64 / 1e3),
     });
     if !style.brief {
-        value["params"] = named.params.into();
-        value["changed"] = named.changed.into();
+        value["structure"] = named.structure.into();
+        value["params"] = object(named.params);
+        value["changed"] = object(named.changed);
         value["call_in"] = hex(&call.own[0]).into();
         value["call_out"] = hex(&call.own[1]).into();
         value["params_in"] = hex(&call.inner[0]).into();
@@ -98,6 +99,13 @@ fn call(call: &Call, style: Style) -> Value {
         value["params_size_guessed"] = call.guessed.into();
     }
     value
+}
+
+fn object<N: Into<String>>(fields: Vec<(N, String)>) -> Value {
+    let fields = fields
+        .into_iter()
+        .map(|(name, value)| (name.into(), value.into()));
+    Value::Object(fields.collect())
 }
 
 fn ring(ring: &Ring, channels: &mut Channels, style: Style) -> Value {

@@ -215,11 +215,18 @@ fn call(paper: &mut Paper<'_>, frame: &str, call: &Call, style: Style) -> Result
     if style.brief {
         return Ok(());
     }
-    if let Some(params) = &named.params {
-        paper.line(format_args!("                {params}"))?;
+    if let Some(structure) = named.structure {
+        let params = named
+            .params
+            .iter()
+            .map(|(name, value)| format!(" {}={value}", paper.ink(Ink::Name, name)));
+        paper.line(format!(
+            "                {structure}{}",
+            params.collect::<String>()
+        ))?;
     }
-    for changed in &named.changed {
-        let changed = paper.ink(Ink::Plus, format_args!("-> {changed}"));
+    for (name, value) in &named.changed {
+        let changed = paper.ink(Ink::Plus, format_args!("-> {name}={value}"));
         paper.line(format_args!("                {changed}"))?;
     }
     Ok(())
@@ -251,8 +258,13 @@ fn ring(
         _ => "before a call",
     };
     paper.line(format_args!(
-        "{frame}{channel}: {} new entries, GP_PUT {} of {}, seen {when}",
+        "{frame}{channel}: {} new {}, GP_PUT {} of {}, seen {when}",
         ring.entries.len(),
+        if ring.entries.len() == 1 {
+            "entry"
+        } else {
+            "entries"
+        },
         ring.put,
         ring.slots
     ))?;

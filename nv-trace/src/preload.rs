@@ -9,4 +9,7 @@ mod sys;
 mod table;
 mod track;
 
-pub use sys::abort;
+/// Ends the process.
+pub fn abort() -> ! {
+    sys::abort()
+}

@@ -201,7 +201,7 @@ pub unsafe extern "C" fn munmap(address: *mut c_void, length: usize) -> c_int {
 pub unsafe extern "C" fn mprotect(address: *mut c_void, length: usize, protection: c_int) -> c_int {
     let real = real!(c"mprotect" as MprotectFn, else -1);
     // SAFETY: the caller's arguments.
-    let mut protect = || unsafe { real(address, length, protection) };
+    let protect = || unsafe { real(address, length, protection) };
     if protection & PROT_READ != 0 {
         protect()
     } else {

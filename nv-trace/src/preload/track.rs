@@ -257,8 +257,11 @@ impl Track {
         self.pending.retain(|pending| !gone(&pending.view.memory));
         self.aliases.retain(|alias| !gone(&alias.handle));
         self.channels.retain(|channel| {
-            !gone(&channel.object)
-                && !(channel.object.client == object.client && channel.parent == object.handle)
+            let parent = Object {
+                handle: channel.parent,
+                ..channel.object
+            };
+            !gone(&channel.object) && parent != object
         });
     }
 

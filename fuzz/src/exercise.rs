@@ -248,7 +248,8 @@ fn small_cubin(
         b".nv.global.init"
     };
     let rel = if addend.is_some() { 4 } else { 9 };
-    let sections: [(&[u8], u32, u64, &[u8], u32, u32); 6] = [
+    type Part<'a> = (&'a [u8], u32, u64, &'a [u8], u32, u32);
+    let sections: [Part<'_>; 6] = [
         (b".text.k", 1, 6, code, 0, 0x0800_0001),
         (home, 1, 3, &[0x5a; 64], 0, 0),
         (b".rel", rel, 0x40, &relocation, 4, 1),

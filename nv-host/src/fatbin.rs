@@ -95,13 +95,13 @@ fn listed(list: &[String]) -> String {
 /// The most bytes that an entry may hold.
 pub const MAX_ENTRY: u64 = 4 << 30;
 
-/// What an entry is for, as compilers name it: `sm_90a`, `compute_80`.
+/// What an entry is for, as compilers name it: `sm_90a`, `compute_80`, `lto_90`.
 #[must_use]
 pub fn target(entry: &Entry<'_>) -> String {
-    let prefix = if entry.kind() == EntryKind::CUBIN {
-        "sm"
-    } else {
-        "compute"
+    let prefix = match entry.kind() {
+        EntryKind::PTX => "compute",
+        EntryKind::LTO => "lto",
+        _ => "sm",
     };
     format!("{prefix}_{}{}", entry.sm().0, entry.variant().suffix())
 }

@@ -100,8 +100,14 @@ impl Segment {
                 value: va.0,
             });
         }
-        // 0 would be a control entry.
-        if dwords == 0 || dwords > Self::MAX_DWORDS {
+        if dwords == 0 {
+            // It would be a control entry.
+            return Err(EncodeError::Unsupported {
+                what: "a segment of no words (GP_ENTRY1_LENGTH)",
+                value: 0,
+            });
+        }
+        if dwords > Self::MAX_DWORDS {
             return Err(EncodeError::FieldOverflow {
                 field: "GP_ENTRY1_LENGTH",
                 width: 21,
@@ -404,9 +410,8 @@ impl RingCursor {
     /// As [`RingCursor::new`].
     pub const fn starting_at(entries: u32, count: u64) -> Result<Self, EncodeError> {
         if entries < 2 || !entries.is_power_of_two() {
-            return Err(EncodeError::Misaligned {
-                field: "gpFifoEntries (a power of two of at least 2)",
-                unit: 2,
+            return Err(EncodeError::Unsupported {
+                what: "a number of gpFifoEntries that is no power of two of at least 2",
                 value: entries as u64,
             });
         }

@@ -1,4 +1,10 @@
 //! Images and launch facts against the reference system's own, byte for byte, over 68 real cubins.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on fails"
+)]
 
 use nv_proto::cubin::{Cubin, ImagePlan, Layout, PREFETCH_SLACK, Role, Sections, SymbolSection};
 use nv_proto::unit::{GpuVa, SmVersion};
@@ -34,10 +40,11 @@ fn number(case: &Value, key: &str) -> u64 {
 fn images_equal_the_reference_after_relocation() {
     let (mut compared, mut without_storage) = (0, 0);
     for case in cases().iter().filter(|case| case["error"].is_null()) {
+        let name = name(case);
         let file = file(case);
-        let cubin = Cubin::parse(&file).expect(name(case));
+        let cubin = Cubin::parse(&file).expect(name);
         let mut places = vec![0; cubin.section_count()];
-        let plan = cubin.plan(REFERENCE, &mut places).expect(name(case));
+        let plan = cubin.plan(REFERENCE, &mut places).expect(name);
         let base = GpuVa(number(case, "lib_va"));
 
         // The digest is of the whole allocation, which is zero after the image.
@@ -46,10 +53,10 @@ fn images_equal_the_reference_after_relocation() {
         assert!(
             plan.data_size() + PREFETCH_SLACK <= number(case, "lib_size"),
             "{}",
-            name(case)
+            name
         );
-        plan.place_into(&mut image).expect(name(case));
-        plan.relocate(&mut image, base).expect(name(case));
+        plan.place_into(&mut image).expect(name);
+        plan.relocate(&mut image, base).expect(name);
 
         without_storage += undo_storage(&cubin, &plan, base, &mut image);
         let digest: String = Sha256::digest(&image)
@@ -60,38 +67,32 @@ fn images_equal_the_reference_after_relocation() {
             digest,
             case["image_sha256"].as_str().expect("a digest"),
             "{}",
-            name(case)
+            name
         );
 
         let kernel = cubin
             .kernel(case["kernel"].as_str().expect("a kernel"))
-            .expect(name(case));
-        let entry = plan.entry(&kernel).expect(name(case));
-        assert_eq!(base.0 + entry, number(case, "prog_addr"), "{}", name(case));
-        assert_eq!(
-            kernel.code_size,
-            number(case, "prog_size"),
-            "{}",
-            name(case)
-        );
+            .expect(name);
+        let entry = plan.entry(&kernel).expect(name);
+        assert_eq!(base.0 + entry, number(case, "prog_addr"), "{}", name);
+        assert_eq!(kernel.code_size, number(case, "prog_size"), "{}", name);
         for (bank, place) in case["constant_banks"].as_object().expect("banks") {
             let number: usize = bank.parse().expect("a bank number");
-            let ours =
-                kernel.banks[number].unwrap_or_else(|| panic!("{}: bank {bank}", name(case)));
+            let ours = kernel.banks[number].unwrap_or_else(|| panic!("{}: bank {bank}", name));
             assert_eq!(
                 base.0 + plan.section(ours.section).expect("a place"),
                 place[0],
                 "{} bank {bank}",
-                name(case)
+                name
             );
-            assert_eq!(ours.size, place[1], "{} bank {bank}", name(case));
+            assert_eq!(ours.size, place[1], "{} bank {bank}", name);
         }
         let banks = kernel.banks.iter().flatten().count();
         assert_eq!(
             banks,
             case["constant_banks"].as_object().expect("banks").len(),
             "{}",
-            name(case)
+            name
         );
         compared += 1;
     }
@@ -158,29 +159,30 @@ fn undo_storage(
 fn launch_facts_equal_the_reference_but_for_shared_memory_from_sm_90_on() {
     let mut doubled = 0;
     for case in cases().iter().filter(|case| case["error"].is_null()) {
+        let name = name(case);
         let file = file(case);
-        let cubin = Cubin::parse(&file).expect(name(case));
+        let cubin = Cubin::parse(&file).expect(name);
         let kernel = cubin
             .kernel(case["kernel"].as_str().expect("a kernel"))
-            .expect(name(case));
+            .expect(name);
         assert_eq!(
             u64::from(kernel.registers),
             number(case, "registers"),
             "{}",
-            name(case)
+            name
         );
         // The reference adds 0x240 bytes of its own.
         let stack = u64::from(kernel.stack.min.expect("a known stack"));
-        assert_eq!(stack + 0x240, number(case, "local_bytes"), "{}", name(case));
+        assert_eq!(stack + 0x240, number(case, "local_bytes"), "{}", name);
 
         let ours = u64::from(kernel.shared_total()).next_multiple_of(128);
         let theirs = number(case, "shared_bytes");
         if cubin.sm() >= SmVersion(90) && kernel.shared > 0 {
             // There the section holds the reserved kilobyte already, which the reference adds again.
-            assert_eq!(ours + 1024, theirs, "{}", name(case));
+            assert_eq!(ours + 1024, theirs, "{}", name);
             doubled += 1;
         } else {
-            assert_eq!(ours, theirs, "{}", name(case));
+            assert_eq!(ours, theirs, "{}", name);
         }
     }
     assert!(doubled > 0, "some kernel of sm_120 declares shared memory");
@@ -190,18 +192,17 @@ fn launch_facts_equal_the_reference_but_for_shared_memory_from_sm_90_on() {
 fn what_the_reference_refuses_loads_with_its_pointers_right() {
     let mut loaded = 0;
     for case in cases().iter().filter(|case| !case["error"].is_null()) {
+        let name = name(case);
         let file = file(case);
-        let cubin = Cubin::parse(&file).expect(name(case));
+        let cubin = Cubin::parse(&file).expect(name);
         let mut places = vec![0; cubin.section_count()];
-        let plan = cubin
-            .plan(Layout::default(), &mut places)
-            .expect(name(case));
+        let plan = cubin.plan(Layout::default(), &mut places).expect(name);
         let base = 0x7_f654_3200_0000;
         let mut image = vec![0xa5; usize::try_from(plan.size()).expect("a small image")];
-        plan.place_into(&mut image).expect(name(case));
-        plan.relocate(&mut image, GpuVa(base)).expect(name(case));
+        plan.place_into(&mut image).expect(name);
+        plan.relocate(&mut image, GpuVa(base)).expect(name);
         for section in cubin.relocation_sections() {
-            let section = section.expect(name(case));
+            let section = section.expect(name);
             for relocation in section.iter().filter(|relocation| relocation.kind.0 == 4) {
                 let symbol = cubin.symbol(relocation.symbol).expect("a symbol");
                 let place =

@@ -1,5 +1,7 @@
 //! What is wrong with a cubin, or with what was asked of it.
 
+use core::fmt;
+
 use super::content::Content;
 use super::reloc::RelocationType;
 use super::{SectionIndex, SymbolIndex};
@@ -23,7 +25,8 @@ pub enum Error<'a> {
     },
     /// The file ends before something that it says it holds.
     #[error(
-        "{what} {name:?}: {needed} bytes at offset {offset:#x} are needed and {available} are there"
+        "{what}{}: {needed} bytes at offset {offset:#x} are needed and {available} are there",
+        Quoted(name)
     )]
     Truncated {
         /// What was being read.
@@ -180,4 +183,17 @@ pub enum Error<'a> {
         /// Where in it.
         offset: u64,
     },
+}
+
+/// A name in quotes after a space; nothing where there is no name.
+struct Quoted<'a>(&'a str);
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            write!(f, " {:?}", self.0)
+        }
+    }
 }

@@ -225,9 +225,8 @@ impl Method<5> for SemAcquire {
             switch,
         } = *self;
         if !until.is_acquire() {
-            return Err(EncodeError::FieldOverflow {
-                field: "SEM_EXECUTE_OPERATION (of an acquire)",
-                width: 3,
+            return Err(EncodeError::Unsupported {
+                what: "a SEM_EXECUTE_OPERATION that does not wait, as an acquire",
                 value: u64::from(until.into_bits()),
             });
         }
@@ -546,9 +545,8 @@ impl Method<4> for MemOp {
                 | MemOperation::L2CleanComptags
                 | MemOperation::L2FlushDirty
                 | MemOperation::L2WaitForSysPendingReads => Ok([0, 0, 0, operation(op)?]),
-                _ => Err(EncodeError::FieldOverflow {
-                    field: "MEM_OP_D_OPERATION (of a cache operation)",
-                    width: 5,
+                _ => Err(EncodeError::Unsupported {
+                    what: "a MEM_OP_D_OPERATION that is none of the cache's, as one",
                     value: u64::from(op.into_bits()),
                 }),
             },

@@ -67,6 +67,32 @@ pub enum FieldArg<'a> {
     Name(&'a str),
 }
 
+/// Why a word could not be made by name.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum NameError<'a> {
+    /// The method has no such field.
+    #[error("{method} has no field {name}")]
+    NoField {
+        /// The method.
+        method: &'static str,
+        /// The name asked for.
+        name: &'a str,
+    },
+    /// The field has no value of such a name.
+    #[error("{field} of {method} has no value {name}")]
+    NoValue {
+        /// The method.
+        method: &'static str,
+        /// The field.
+        field: &'static str,
+        /// The name asked for.
+        name: &'a str,
+    },
+    /// The value does not fit.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+}
+
 /// A method, or an array of methods, as some classes of a kind define it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct MethodInfo {
@@ -108,35 +134,36 @@ impl MethodInfo {
     /// `word` with the field `name` set to `value`.
     ///
     /// # Errors
-    /// When there is no such field, or the value is wider.
-    pub fn with(&self, word: u32, name: &str, value: u32) -> Result<u32, EncodeError> {
-        let field = self.field(name).ok_or(EncodeError::IndexOutOfRange {
-            field: self.name,
-            count: u32::try_from(self.fields.len()).unwrap_or(u32::MAX),
-            index: u32::MAX,
-        })?;
+    /// When there is no such field, no such value, or the value is wider than the field.
+    pub fn with<'a>(
+        &self,
+        word: u32,
+        name: &'a str,
+        value: FieldArg<'a>,
+    ) -> Result<u32, NameError<'a>> {
+        let method = self.name;
+        let field = self
+            .field(name)
+            .ok_or(NameError::NoField { method, name })?;
+        let value = match value {
+            FieldArg::Number(number) => number,
+            FieldArg::Name(value) => field.value_of(value).ok_or(NameError::NoValue {
+                method,
+                field: field.spec.name,
+                name: value,
+            })?,
+        };
         Ok((word & !field.spec.mask()) | field.spec.place(value)?)
     }
 
     /// The data word in which the fields named have the values given, and all others 0.
     ///
     /// # Errors
-    /// As [`MethodInfo::with`], and when a field has no value of that name.
-    pub fn encode(&self, fields: &[(&str, FieldArg<'_>)]) -> Result<u32, EncodeError> {
-        fields.iter().try_fold(0, |word, (name, value)| {
-            let value = match value {
-                FieldArg::Number(number) => *number,
-                FieldArg::Name(value) => self
-                    .field(name)
-                    .and_then(|field| field.value_of(value))
-                    .ok_or(EncodeError::IndexOutOfRange {
-                    field: self.name,
-                    count: u32::try_from(self.fields.len()).unwrap_or(u32::MAX),
-                    index: u32::MAX,
-                })?,
-            };
-            self.with(word, name, value)
-        })
+    /// As [`MethodInfo::with`].
+    pub fn encode<'a>(&self, fields: &[(&'a str, FieldArg<'a>)]) -> Result<u32, NameError<'a>> {
+        fields
+            .iter()
+            .try_fold(0, |word, (name, value)| self.with(word, name, *value))
     }
 
     /// The element that `addr` is, where it is this method or an element of it.

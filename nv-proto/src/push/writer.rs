@@ -157,9 +157,8 @@ impl<'a> PushWriter<'a> {
     #[inline]
     pub fn header(&mut self, header: &Header) -> Result<(), EncodeError> {
         if header.count() != 0 {
-            return Err(EncodeError::FieldOverflow {
-                field: "DMA_METHOD_COUNT (of a header without data)",
-                width: 0,
+            return Err(EncodeError::Unsupported {
+                what: "a header that announces data words, without them",
                 value: u64::from(header.count()),
             });
         }

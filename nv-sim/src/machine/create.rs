@@ -213,7 +213,7 @@ fn chip_object(
             let group_space = space.clone().unwrap_or_else(|| device.default_space());
             let shape = ChannelGpfifoAlloc::shape(machine.options.version);
             let fields = Fields::at_least(shape, machine.options.version, params)?;
-            channel(objects, device, group.clone(), group_space, fields)
+            channel(objects, device, class, group.clone(), group_space, fields)
         }
         (0x6f, Body::Device(device)) => {
             let shape = ChannelGpfifoAlloc::shape(machine.options.version);
@@ -221,6 +221,7 @@ fn chip_object(
             channel(
                 objects,
                 device,
+                class,
                 Arc::new(Group::default()),
                 device.default_space(),
                 fields,
@@ -361,6 +362,7 @@ fn memory(
 fn channel(
     objects: &Client,
     device: &Device,
+    class: ClassId,
     group: Arc<Group>,
     group_space: Arc<Space>,
     mut fields: Fields<'_>,
@@ -370,7 +372,7 @@ fn channel(
     let entries = fields.u32("gpFifoEntries");
     let ring = fields.u64("gpFifoOffset");
     // The hardware takes the ring's size as a power of two, and its address in units of 8 bytes.
-    if !entries.is_power_of_two() || ring % 8 != 0 {
+    if !entries.is_power_of_two() || !ring.is_multiple_of(8) {
         return Err(Status::INVALID_ARGUMENT);
     }
     let share = Handle(fields.u32("hContextShare"));
@@ -393,7 +395,7 @@ fn channel(
         let inside = offset
             .checked_add(bytes)
             .is_some_and(|end| end <= object.bytes());
-        if offset % align != 0 || !inside {
+        if !offset.is_multiple_of(align) || !inside {
             return Err(Status::INVALID_ARGUMENT);
         }
         Ok(Place {
@@ -417,6 +419,7 @@ fn channel(
     let make = |id| {
         Channel::new(Setup {
             id,
+            class,
             group,
             space,
             ring,

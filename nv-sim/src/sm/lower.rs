@@ -393,12 +393,14 @@ impl Args<'_> {
             Operand::Ureg(n) if n == self.inst.urz() => Ok(Raw::ZERO),
             Operand::Ureg(n) => Ok(Raw::Uniform(self.check_ureg(n, width)?)),
             Operand::Imm(n) => Ok(Raw::Imm(n as u32)),
-            Operand::F32(n) => Ok(Raw::Imm(n)),
+            Operand::F32(n) | Operand::F64Hi(n) => Ok(Raw::Imm(n)),
             Operand::Const { bank, address } => {
                 if address.base.is_some_and(|n| n != RZ) || address.ureg.is_some() {
                     return Err(Refused::Unimplemented);
                 }
-                let value = self.launch.constant(bank, address.offset as u32, 4);
+                let value = self
+                    .launch
+                    .constant(bank, address.offset as u32 & 0xffff, 4);
                 value.map(|n| Raw::Imm(n as u32)).map_err(Refused::Fault)
             }
             _ => Err(Refused::Unimplemented),

@@ -565,6 +565,59 @@ fn an_endless_loop_ends_with_its_group() {
     semaphore.wait_u64(0, 3);
 }
 
+/// Grids on several channels run side by side, and other engines do not wait for them.
+#[test]
+fn a_grid_keeps_no_other_channel_waiting() {
+    use nv_proto::push::copy;
+    let rig = Rig::new(Chip::Gh100);
+    let module = Module::load(&rig, "faults");
+    let semaphore = rig.host_buffer(4096);
+    let flags = rig.buffer(4096);
+    let value = rig.host_buffer(4096);
+    value.set_u64(0, 99);
+    // Three loops, each on a flag of its own.
+    let mut loops: Vec<(Channel, Launch)> = (0..3)
+        .map(|i| {
+            let args = flags.at(i * 64).0.to_le_bytes().to_vec();
+            let request = Request {
+                grid: 1,
+                block: 32,
+                args,
+                ..Request::default()
+            };
+            (channel(&rig), module.launch(&rig, "loop", &request))
+        })
+        .collect();
+    let mut copier = rig.channel();
+    for (i, (channel, launch)) in (1..).zip(&mut loops) {
+        let at = semaphore.at(i * 8);
+        channel.submit(|push| {
+            launch.send(push)?;
+            push.write(
+                Subchannel::HOST,
+                &SemRelease {
+                    at,
+                    value: 1,
+                    wfi: true,
+                    timestamp: false,
+                },
+            )
+        });
+    }
+    std::thread::sleep(NEVER / 4);
+    assert!((1..4).all(|i| semaphore.u64(i * 8) == 0));
+    // The copy engine ends them one by one, last first.
+    for i in (0..3).rev() {
+        copier
+            .submit(|push| copy::linear(push, Subchannel::COPY, flags.at(i * 64 + 8), value.va, 8));
+        semaphore.wait_u64((i + 1) * 8, 1);
+        assert!((0..i).all(|other| semaphore.u64((other + 1) * 8) == 0));
+    }
+    for (channel, _) in &loops {
+        assert_eq!(rig.last_fault(channel), None);
+    }
+}
+
 /// Launches what the hardware would not start; answers what is said of it.
 fn refused(rig: &Rig, module: &Module, code: u64, change: impl FnOnce(&mut Qmd)) -> String {
     let semaphore = rig.host_buffer(4096);

@@ -1,6 +1,7 @@
 //! The simulated GPU by itself: the resource manager's calls, UVM, and what its engines do with rings,
 //! pushbuffers and launch descriptors in memory.
 
+mod anything;
 mod chip;
 mod compute;
 mod copy;
@@ -9,3 +10,4 @@ mod replay;
 mod rig;
 mod rm;
 mod uvm;
+mod vendor;

@@ -180,6 +180,8 @@ pub struct Machine {
     pub sm: SmVersion,
     pub kernels: BTreeMap<String, Kernel>,
     pub symbols: BTreeMap<String, u64>,
+    /// What a cooperative grid meets in.
+    pub workspace: Option<u64>,
 }
 
 pub fn cubin_path(relative: &str) -> PathBuf {
@@ -212,6 +214,7 @@ impl Machine {
             sm: SmVersion(sm),
             kernels: BTreeMap::new(),
             symbols: BTreeMap::new(),
+            workspace: None,
         };
         // Sections with contents that code or pointers refer to.
         let mut placed: BTreeMap<usize, u64> = BTreeMap::new();
@@ -407,6 +410,29 @@ impl Machine {
             shape.grid.y / shape.cluster.y,
             shape.grid.z / shape.cluster.z,
         );
+        if let Some(workspace) = self.workspace {
+            // High and low word, as the compiler's code for a grid-wide barrier reads them.
+            let places: &[(u32, u32)] = match self.sm.0 {
+                0..90 => &[(0x8c, 0x90)],
+                90..100 => &[(0x44, 0x48)],
+                _ => &[(0x254, 0x258), (0x1b4, 0x1b8)],
+            };
+            for (high, low) in places {
+                put(*high, (workspace >> 32) as u32);
+                put(*low, workspace as u32);
+            }
+        }
+        if new {
+            put(0x36c, u32::from(shape.cluster.count() > 1));
+            for record in [0x250, 0x1b0] {
+                for (at, v) in [(0x70, shape.cluster)] {
+                    put(record + at, v.x);
+                    put(record + at + 4, v.y);
+                    put(record + at + 8, v.z);
+                }
+                put(record + 0x7c, shape.cluster.count() as u32);
+            }
+        }
         if self.sm.0 == 90 {
             put(0x110, u32::from(shape.cooperative));
             put(0x13c, shared);
@@ -455,7 +481,23 @@ impl Machine {
         args: Args,
     ) -> Result<Stats, Box<Fault>> {
         let grid = self.grid(name, shape, &args);
-        nv_sim::sm::run(&grid, &self.space, &AtomicBool::new(false))
+        // A kernel that does not end fails its test within half a minute.
+        let cancel = AtomicBool::new(false);
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..4000 {
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                    if ended.load(Ordering::Relaxed) {
+                        return;
+                    }
+                }
+                cancel.store(true, Ordering::Relaxed);
+            });
+            let result = nv_sim::sm::run(&grid, &self.space, &cancel);
+            ended.store(true, Ordering::Relaxed);
+            result
+        })
     }
 
     pub fn launch(&mut self, name: &str, shape: Shape, args: Args) -> Stats {

@@ -1,13 +1,16 @@
 //! `nv`: run, inspect and diagnose NVIDIA GPUs with no vendor user-space library.
 
 mod bench;
+mod cubin;
 mod demo;
 mod device;
 mod devices;
 mod doctor;
 mod exit;
+mod fatbin;
 mod input;
 mod ioctl;
+mod listing;
 mod out;
 mod push;
 mod qmd;
@@ -34,14 +37,18 @@ enum Command {
     Demo(demo::Args),
     /// Measure latencies and bandwidths.
     Bench(bench::Args),
-    /// List the GPUs, with no permission to open one.
+    /// List the GPUs of this machine; it needs no permission to open them.
     Devices(devices::Args),
-    /// Find out what stands between this process and a GPU.
+    /// Check what will work here, and say what to do about what will not.
     Doctor(doctor::Args),
     /// Name captured driver calls.
     Ioctl(ioctl::Args),
     /// Run one kernel of a cubin.
     Run(run::Args),
+    /// Show what a cubin says of itself.
+    Cubin(cubin::Args),
+    /// List and extract what fatbins, programs and libraries hold.
+    Fatbin(fatbin::Args),
     /// Print and compare launch descriptors.
     #[command(subcommand)]
     Qmd(qmd::Args),
@@ -59,6 +66,8 @@ fn main() -> ExitCode {
         Command::Doctor(args) => doctor::run(&args),
         Command::Ioctl(args) => ioctl::run(&args),
         Command::Run(args) => run::run(&args),
+        Command::Cubin(args) => cubin::run(&args),
+        Command::Fatbin(args) => fatbin::run(&args),
         Command::Qmd(args) => qmd::run(&args),
         Command::Push(args) => push::run(&args),
         Command::Trace(args) => trace::run(&args),

@@ -90,7 +90,7 @@ impl Args<'_> {
     }
 
     /// The address operand of a space.
-    fn spot(&mut self, at: usize, space: Space) -> Result<Place, Refused> {
+    pub(super) fn spot(&mut self, at: usize, space: Space) -> Result<Place, Refused> {
         let mut place = self.address(at)?;
         if matches!(space, Space::Global | Space::Generic) {
             // `.E`: addresses of 64 bits, in a pair unless the operand says otherwise.
@@ -188,7 +188,8 @@ impl Args<'_> {
         if matches!(base, Raw::Imm(_)) {
             let mut words = [0; 4];
             for (i, word) in words.iter_mut().enumerate().take(usize::from(registers)) {
-                let offset = (address.offset as u32).wrapping_add(4 * i as u32);
+                // Sixteen bits, printed as a signed number.
+                let offset = (address.offset as u32 & 0xffff).wrapping_add(4 * i as u32);
                 let bytes = width.bytes().min(4);
                 *word = width.extend(
                     self.launch
@@ -249,7 +250,7 @@ impl Args<'_> {
         let atomic = self.atomic_kind(compare)?;
         let registers = if atomic.bytes() == 8 { 2 } else { 1 };
         let d = match d {
-            Some(at) => self.dst_of(at, if spin { 1 } else { registers })?,
+            Some(at) => self.dst_of(at, registers)?,
             None => Dst::None,
         };
         let mut sources = [super::Pair {
@@ -288,7 +289,7 @@ impl Args<'_> {
                 c.regs.set_pred(p, m, u32::MAX);
             }
             c.regs.set(d, m, &old.map(low));
-            if registers == 2 && !spin {
+            if registers == 2 {
                 c.regs.set(d.next(1), m, &old.map(high));
             }
             Ok(Flow::Next)
@@ -399,7 +400,7 @@ impl Args<'_> {
 }
 
 impl Place {
-    fn addresses(self, regs: &crate::sm::regs::Regs, space: Space) -> [u64; LANES] {
+    pub(super) fn addresses(self, regs: &crate::sm::regs::Regs, space: Space) -> [u64; LANES] {
         match space {
             Space::Global | Space::Generic => self.wide(regs),
             Space::Shared | Space::Local => self.narrow(regs).map(u64::from),

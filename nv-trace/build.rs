@@ -22,8 +22,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?).join("libnv_trace.so");
     let system = env::var("CARGO_CFG_TARGET_OS")?;
     let machine = env::var("CARGO_CFG_TARGET_ARCH")?;
-    // Where an argument after the named ones lies as if it were named: see `exports.rs`.
-    if system != "linux" || !["x86_64", "aarch64"].contains(&machine.as_str()) {
+    let library = env::var("CARGO_CFG_TARGET_ENV")?;
+    // Where an argument after the named ones lies as if it were named (see `exports.rs`), and where the C library
+    // is the one that programs load.
+    if system != "linux" || library != "gnu" || !["x86_64", "aarch64"].contains(&machine.as_str()) {
         std::fs::write(out, [])?;
         return Ok(());
     }

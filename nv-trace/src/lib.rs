@@ -23,5 +23,5 @@ pub mod record;
 mod preload;
 
 /// The interposer, an ELF shared library for this target; empty where it cannot be built: other systems than Linux
-/// and other machines than x86-64 and AArch64.
+/// with the GNU C library, and other machines than x86-64 and AArch64.
 pub const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libnv_trace.so"));

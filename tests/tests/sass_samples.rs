@@ -33,7 +33,9 @@ fn samples() -> Vec<Sample> {
 }
 
 fn words(hex: &str) -> [u64; 2] {
-    let bytes: Vec<u8> = (0..16).map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap()).collect();
+    let bytes: Vec<u8> = (0..16)
+        .map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap())
+        .collect();
     let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
     [word(0), word(8)]
 }
@@ -44,16 +46,50 @@ fn normal(text: &str) -> String {
 }
 
 fn mnemonic(text: &str) -> &str {
-    let text = if text.starts_with('@') { text.split_once(' ').unwrap().1 } else { text };
+    let text = if text.starts_with('@') {
+        text.split_once(' ').unwrap().1
+    } else {
+        text
+    };
     let end = text.find([' ', '.']).unwrap_or(text.len());
     &text[..end]
 }
 
 /// Mnemonics that the decoder does not claim: each of their instructions is unknown.
 const UNCLAIMED: [&str; 33] = [
-    "BGMMA", "BMMA", "CCTLL", "FADD2", "FFMA2", "FHADD", "FHFMA", "FMUL2", "HGMMA", "IGMMA", "LDGMC", "LDTM", "OMMA", "PMTRIG",
-    "QGMMA", "QMMA", "REDAS", "STAS", "SULD", "SUST", "TEX", "TLD", "UBLKRED", "UP2UR", "UR2UP", "UTCATOMSWS", "UTMACCTL",
-    "UTMALDG", "UTMAPF", "UTMAREDG", "UTMASTG", "UVIRTCOUNT", "WARPGROUP",
+    "BGMMA",
+    "BMMA",
+    "CCTLL",
+    "FADD2",
+    "FFMA2",
+    "FHADD",
+    "FHFMA",
+    "FMUL2",
+    "HGMMA",
+    "IGMMA",
+    "LDGMC",
+    "LDTM",
+    "OMMA",
+    "PMTRIG",
+    "QGMMA",
+    "QMMA",
+    "REDAS",
+    "STAS",
+    "SULD",
+    "SUST",
+    "TEX",
+    "TLD",
+    "UBLKRED",
+    "UP2UR",
+    "UR2UP",
+    "UTCATOMSWS",
+    "UTMACCTL",
+    "UTMALDG",
+    "UTMAPF",
+    "UTMAREDG",
+    "UTMASTG",
+    "UVIRTCOUNT",
+    "WARPGROUP",
 ];
 
 #[test]
@@ -61,7 +97,12 @@ fn agrees_with_the_vendors_disassembler() {
     let (mut agree, mut unclaimed, mut wrong) = (0, 0, Vec::new());
     let samples = samples();
     for sample in &samples {
-        let Sample { sm, words, pc, text } = sample;
+        let Sample {
+            sm,
+            words,
+            pc,
+            text,
+        } = sample;
         match sass::decode(*words, *sm) {
             Ok(inst) => {
                 let ours = normal(&inst.at(*pc).to_string());
@@ -75,12 +116,20 @@ fn agrees_with_the_vendors_disassembler() {
             Err(_) => wrong.push(format!("{sm} {words:016x?} {text} as unknown")),
         }
     }
-    println!("{agree} agree, {unclaimed} unclaimed, {} differ, of {}", wrong.len(), samples.len());
+    println!(
+        "{agree} agree, {unclaimed} unclaimed, {} differ, of {}",
+        wrong.len(),
+        samples.len()
+    );
     for text in wrong.iter().take(30) {
         println!("{text}");
     }
     if std::env::var_os("NV_SASS_SAMPLES").is_none() {
-        assert_eq!((agree, unclaimed, wrong.len()), (AGREE, UNCLAIMED_COUNT, DIFFER), "{wrong:#?}");
+        assert_eq!(
+            (agree, unclaimed, wrong.len()),
+            (AGREE, UNCLAIMED_COUNT, DIFFER),
+            "{wrong:#?}"
+        );
     }
 }
 
@@ -95,14 +144,21 @@ fn an_architecture_without_a_table_has_no_instructions() {
 #[test]
 fn unknown_words_are_named_with_their_architecture() {
     let unknown = sass::decode([0x0fff, 7], SmVersion(90)).unwrap_err();
-    assert_eq!(unknown.to_string(), "0x0000000000000fff 0x0000000000000007 is no known instruction of sm_90");
+    assert_eq!(
+        unknown.to_string(),
+        "0x0000000000000fff 0x0000000000000007 is no known instruction of sm_90"
+    );
 }
 
 #[test]
 fn scheduling_makes_no_difference_and_the_bits_above_it_do() {
-    for sample in samples().iter().filter(|s| sass::decode(s.words, s.sm).is_ok()) {
+    for sample in samples()
+        .iter()
+        .filter(|s| sass::decode(s.words, s.sm).is_ok())
+    {
         let text = sass::decode(sample.words, sample.sm).unwrap().to_string();
-        let other = sass::decode([sample.words[0], sample.words[1] ^ 0x1fff << 41], sample.sm).unwrap();
+        let other =
+            sass::decode([sample.words[0], sample.words[1] ^ 0x1fff << 41], sample.sm).unwrap();
         assert_eq!(text, other.to_string());
         assert!(sass::decode([sample.words[0], sample.words[1] | 1 << 63], sample.sm).is_err());
     }
@@ -127,7 +183,9 @@ proptest! {
 fn every_bit_counts() {
     let mut silent = std::collections::BTreeMap::new();
     for sample in samples() {
-        let Ok(inst) = sass::decode(sample.words, sample.sm) else { continue };
+        let Ok(inst) = sass::decode(sample.words, sample.sm) else {
+            continue;
+        };
         let text = inst.at(sample.pc).to_string();
         for bit in 0..105 {
             let mut words = sample.words;

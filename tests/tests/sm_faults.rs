@@ -14,12 +14,19 @@ const SMS: [u16; 5] = [80, 86, 89, 90, 120];
 
 /// A grid of one block that runs hand-written words.
 fn grid(space: &mut Space, sm: u16, program: &[[u64; 2]], threads: u32) -> Grid {
-    let bytes: Vec<u8> = program.iter().flatten().flat_map(|w| w.to_le_bytes()).collect();
+    let bytes: Vec<u8> = program
+        .iter()
+        .flatten()
+        .flat_map(|w| w.to_le_bytes())
+        .collect();
     let va = space.alloc(bytes.len());
     space.write(va, &bytes);
     let bank = space.alloc(0x400);
     let mut banks = [ConstantBank::default(); 8];
-    banks[0] = ConstantBank { va: bank, size: 0x400 };
+    banks[0] = ConstantBank {
+        va: bank,
+        size: 0x400,
+    };
     Grid {
         sm: SmVersion(sm),
         grid: Dim3::ONE,
@@ -81,15 +88,30 @@ fn a_register_past_the_count_is_illegal() {
 #[test]
 fn running_off_the_end_is_a_fetch_fault() {
     let fault = run(90, &[BAR_SYNC_0], 32).unwrap_err();
-    assert!(matches!(fault.kind, FaultKind::Mmu(MmuFault { access: Access::Execute, .. })), "{:?}", fault.kind);
+    assert!(
+        matches!(
+            fault.kind,
+            FaultKind::Mmu(MmuFault {
+                access: Access::Execute,
+                ..
+            })
+        ),
+        "{:?}",
+        fault.kind
+    );
     assert_eq!(fault.words, None);
 }
 
 #[test]
 fn words_of_no_instruction_are_named() {
     let fault = run(86, &[[0xdead_beef_0000_0fff, 0x1234]], 32).unwrap_err();
-    let FaultKind::Unimplemented { text } = &fault.kind else { panic!("{:?}", fault.kind) };
-    assert!(text.contains("0xdeadbeef00000fff") && text.contains("sm_86"), "{text}");
+    let FaultKind::Unimplemented { text } = &fault.kind else {
+        panic!("{:?}", fault.kind)
+    };
+    assert!(
+        text.contains("0xdeadbeef00000fff") && text.contains("sm_86"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -97,7 +119,9 @@ fn an_instruction_that_is_not_there_yet_is_spelled() {
     // HGMMA is no instruction that the decoder claims; DMMA decodes but does not run.
     let dmma = [0x0000_0006_0404_723f, 0x004e_2200_0000_0008];
     let fault = run(90, &[dmma], 32).unwrap_err();
-    let FaultKind::Unimplemented { text } = &fault.kind else { panic!("{:?}", fault.kind) };
+    let FaultKind::Unimplemented { text } = &fault.kind else {
+        panic!("{:?}", fault.kind)
+    };
     assert!(text.starts_with("DMMA"), "{text}");
 }
 
@@ -121,20 +145,75 @@ fn an_endless_loop_stops_when_cancelled() {
 fn launches_that_cannot_be_are_refused() {
     let mut space = Space::default();
     let good = grid(&mut space, 90, &[EXIT], 32);
-    let refused = |grid: &Grid| sm::run(grid, &space, &AtomicBool::new(false)).unwrap_err().kind;
-    assert_eq!(refused(&Grid { block: 1025.into(), ..good.clone() }), FaultKind::Resources { needed: 1025 });
-    assert_eq!(refused(&Grid { shared_bytes: 1 << 20, ..good.clone() }), FaultKind::Resources { needed: 1 << 20 });
-    assert_eq!(refused(&Grid { local_bytes: 1 << 20, ..good.clone() }), FaultKind::Resources { needed: 1 << 20 });
-    assert_eq!(refused(&Grid { cluster: 3.into(), grid: 4.into(), ..good.clone() }), FaultKind::Resources { needed: 3 });
-    assert_eq!(refused(&Grid { cluster: 32.into(), grid: 32.into(), ..good.clone() }), FaultKind::Resources { needed: 32 });
+    let refused = |grid: &Grid| {
+        sm::run(grid, &space, &AtomicBool::new(false))
+            .unwrap_err()
+            .kind
+    };
     assert_eq!(
-        refused(&Grid { cooperative: true, grid: 1000.into(), block: 1024.into(), ..good.clone() }),
+        refused(&Grid {
+            block: 1025.into(),
+            ..good.clone()
+        }),
+        FaultKind::Resources { needed: 1025 }
+    );
+    assert_eq!(
+        refused(&Grid {
+            shared_bytes: 1 << 20,
+            ..good.clone()
+        }),
+        FaultKind::Resources { needed: 1 << 20 }
+    );
+    assert_eq!(
+        refused(&Grid {
+            local_bytes: 1 << 20,
+            ..good.clone()
+        }),
+        FaultKind::Resources { needed: 1 << 20 }
+    );
+    assert_eq!(
+        refused(&Grid {
+            cluster: 3.into(),
+            grid: 4.into(),
+            ..good.clone()
+        }),
+        FaultKind::Resources { needed: 3 }
+    );
+    assert_eq!(
+        refused(&Grid {
+            cluster: 32.into(),
+            grid: 32.into(),
+            ..good.clone()
+        }),
+        FaultKind::Resources { needed: 32 }
+    );
+    assert_eq!(
+        refused(&Grid {
+            cooperative: true,
+            grid: 1000.into(),
+            block: 1024.into(),
+            ..good.clone()
+        }),
         FaultKind::Resources { needed: 1000 }
     );
     let odd = good.program + 8;
-    assert_eq!(refused(&Grid { program: odd, ..good.clone() }), FaultKind::Misaligned { address: odd });
-    let none = Grid { grid: Dim3::new(0, 1, 1), ..good };
-    assert_eq!(sm::run(&none, &space, &AtomicBool::new(false)).unwrap().blocks, 0);
+    assert_eq!(
+        refused(&Grid {
+            program: odd,
+            ..good.clone()
+        }),
+        FaultKind::Misaligned { address: odd }
+    );
+    let none = Grid {
+        grid: Dim3::new(0, 1, 1),
+        ..good
+    };
+    assert_eq!(
+        sm::run(&none, &space, &AtomicBool::new(false))
+            .unwrap()
+            .blocks,
+        0
+    );
 }
 
 /// The kernels that faulted a real GPU, and how each ends here.
@@ -169,18 +248,33 @@ fn faults_of_real_kernels() {
         assert!(matches!(end("ok"), (Ok(stats), _) if stats.blocks == 140));
         let (result, buffer) = end("badaddr");
         match result {
-            Err(FaultKind::Mmu(MmuFault { va, access: Access::Write })) => assert_eq!(va, buffer + (8 << 33), "sm_{sm}"),
+            Err(FaultKind::Mmu(MmuFault {
+                va,
+                access: Access::Write,
+            })) => assert_eq!(va, buffer + (8 << 33), "sm_{sm}"),
             other => panic!("sm_{sm}: {other:?}"),
         }
         let (result, buffer) = end("misalign");
-        assert_eq!(result, Err(FaultKind::Misaligned { address: buffer + 4 }), "sm_{sm}");
+        assert_eq!(
+            result,
+            Err(FaultKind::Misaligned {
+                address: buffer + 4
+            }),
+            "sm_{sm}"
+        );
         assert_eq!(end("trap").0, Err(FaultKind::Trap), "sm_{sm}");
         assert_eq!(end("illegal").0, Err(FaultKind::Trap), "sm_{sm}");
         assert_eq!(end("loop").0, Err(FaultKind::Cancelled), "sm_{sm}");
         let local = end("localoob").0;
-        assert!(matches!(local, Err(FaultKind::LocalOutOfRange { .. })), "sm_{sm}: {local:?}");
+        assert!(
+            matches!(local, Err(FaultKind::LocalOutOfRange { .. })),
+            "sm_{sm}: {local:?}"
+        );
         let shared = end("sharedoob").0;
-        assert!(matches!(shared, Err(FaultKind::SharedOutOfRange { address }) if address >= 7 * 32_000), "sm_{sm}: {shared:?}");
+        assert!(
+            matches!(shared, Err(FaultKind::SharedOutOfRange { address }) if address >= 7 * 32_000),
+            "sm_{sm}: {shared:?}"
+        );
     }
 }
 
@@ -199,15 +293,23 @@ fn threads_that_wait_for_one_another_are_found() {
 /// Words of real instructions with some bits turned over, so that programs get past the decoder.
 fn words() -> impl Strategy<Value = [u64; 2]> {
     let real: Vec<[u64; 2]> = real_words();
-    (0..real.len(), proptest::collection::vec(0..128_u32, 0..3), any::<bool>(), any::<[u64; 2]>()).prop_map(
-        move |(at, flips, wild, random)| {
-            let mut word = if wild && flips.len() == 2 { random } else { real[at] };
+    (
+        0..real.len(),
+        proptest::collection::vec(0..128_u32, 0..3),
+        any::<bool>(),
+        any::<[u64; 2]>(),
+    )
+        .prop_map(move |(at, flips, wild, random)| {
+            let mut word = if wild && flips.len() == 2 {
+                random
+            } else {
+                real[at]
+            };
             for bit in flips {
                 word[bit as usize / 64] ^= 1 << (bit % 64);
             }
             word
-        },
-    )
+        })
 }
 
 /// All instructions of the demo kernels.
@@ -218,7 +320,12 @@ fn real_words() -> Vec<[u64; 2]> {
         for kernel in m.kernels.values() {
             for at in (kernel.entry..kernel.entry + 0x2000).step_by(16) {
                 use nv_sim::memory::AddressSpace;
-                let word = |va| m.space.cell(va, Access::Execute).ok().map(|c| c.load(Ordering::Relaxed));
+                let word = |va| {
+                    m.space
+                        .cell(va, Access::Execute)
+                        .ok()
+                        .map(|c| c.load(Ordering::Relaxed))
+                };
                 match (word(at), word(at + 8)) {
                     (Some(a), Some(b)) => out.push([a, b]),
                     _ => break,

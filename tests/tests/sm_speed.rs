@@ -14,12 +14,20 @@ fn lane_instructions_per_second() {
         let n = 256;
         let mut random = Random(1);
         let (a, b) = (random.floats(n * n), random.floats(n * n));
-        let (va, vb, vc) = (m.space.floats(&a), m.space.floats(&b), m.space.alloc(4 * n * n));
+        let (va, vb, vc) = (
+            m.space.floats(&a),
+            m.space.floats(&b),
+            m.space.alloc(4 * n * n),
+        );
         let count = 1 << 20;
         let (long, sum) = (m.space.alloc(4 * count), m.space.alloc(4 * 256));
         let tiles = (n / 16) as u32;
         let matrix = Args::default().ptr(va).ptr(vb).ptr(vc).u32(n as u32);
-        let vector = Args::default().ptr(long).ptr(long).ptr(long).u32(count as u32);
+        let vector = Args::default()
+            .ptr(long)
+            .ptr(long)
+            .ptr(long)
+            .u32(count as u32);
         let reduce = Args::default().ptr(long).ptr(sum).u32(count as u32);
         let local = Args::default().ptr(long).ptr(sum).u32(400);
         for (name, shape, args) in [
@@ -32,7 +40,10 @@ fn lane_instructions_per_second() {
             let stats = m.launch(name, shape, args);
             let seconds = start.elapsed().as_secs_f64();
             let lanes = 32.0 * stats.instructions as f64 / seconds / 1e6;
-            println!("sm_{sm} {name}: {:.1} ms, {lanes:.0} M lane instructions/s", 1e3 * seconds);
+            println!(
+                "sm_{sm} {name}: {:.1} ms, {lanes:.0} M lane instructions/s",
+                1e3 * seconds
+            );
         }
     }
 }

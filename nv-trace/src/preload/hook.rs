@@ -170,17 +170,18 @@ pub struct Call {
 }
 
 impl Call {
-    fn new(node: &Node, request: u32, argument: u64) -> Self {
+    /// A call on a node, which may be UVM's, as its structures say.
+    pub fn new(uvm: bool, request: u32, argument: u64) -> Self {
         let mut call = Self {
             id: CALLS.fetch_add(1, Ordering::Relaxed).wrapping_add(1),
             request,
-            uvm: node.uvm,
+            uvm,
             own: Span::default(),
             inner: Span::default(),
             guessed: false,
             begun: 0,
         };
-        if node.uvm {
+        if uvm {
             let known = layout::uvm_size(request);
             call.guessed = known.is_none();
             call.own = Span {
@@ -334,7 +335,7 @@ pub fn closing(fd: c_int) {
 pub fn enter(fd: c_int, request: c_ulong, argument: u64) -> Option<Call> {
     let node = Node::of(fd)?;
     let request = low(request);
-    let mut call = Call::new(&node, request, argument);
+    let mut call = Call::new(node.uvm, request, argument);
     let frees = call.escape() == Some(escape::FREE);
     STATE.with(|state| {
         state.look(if frees { Cause::Free } else { Cause::Call });

@@ -377,3 +377,119 @@ fn keep(kept: bool) {
         sys::lose(Loss::Full);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    const RELEASE: Option<(u32, u32, u32)> = Some((580, 159, 4));
+
+    fn bytes(call: &Value, field: &str) -> Vec<u8> {
+        let text = call[field].as_str().unwrap_or_default();
+        let digits: Vec<u8> = text
+            .chars()
+            .map(|digit| digit.to_digit(16).unwrap() as u8)
+            .collect();
+        digits
+            .chunks_exact(2)
+            .map(|pair| pair[0] << 4 | pair[1])
+            .collect()
+    }
+
+    fn number(call: &Value, field: &str) -> u32 {
+        let text = call[field].as_str().unwrap_or_default();
+        u32::from_str_radix(text.trim_start_matches("0x"), 16).unwrap_or(0)
+    }
+
+    fn half(bytes: &[u8], at: usize) -> u32 {
+        u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
+    }
+
+    /// What the sequence recorded on an H200 tells: each mapping lies at an address that depends on its object alone.
+    fn learned(name: &str) -> (Box<Track>, Vec<(Object, Vec<u8>)>) {
+        let path = format!(
+            "{}/../tests/golden/rm/{name}.json",
+            env!("CARGO_MANIFEST_DIR")
+        );
+        let json: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        let mut track = Box::new(Track::NONE);
+        let mut channels = Vec::new();
+        for recorded in json["calls"].as_array().unwrap() {
+            let uvm = recorded["kind"] == "UVM";
+            let (mut own, mut inner) = (bytes(recorded, "params_out"), Vec::new());
+            if recorded["kind"] == "RM_CONTROL" {
+                continue;
+            }
+            if recorded["kind"] == "RM_ALLOC" {
+                inner = own;
+                own = bytes(recorded, "call_out");
+                let pointer = if inner.is_empty() {
+                    0
+                } else {
+                    inner.as_ptr() as u64
+                };
+                own[16..24].copy_from_slice(&pointer.to_le_bytes());
+                if layout::is_channel(number(recorded, "class")) {
+                    inner.resize(0x178, 0);
+                    own[16..24].copy_from_slice(&(inner.as_ptr() as u64).to_le_bytes());
+                    let object = Object {
+                        client: half(&own, 0),
+                        handle: half(&own, 8),
+                    };
+                    channels.push((object, inner.clone()));
+                }
+            }
+            if uvm && number(recorded, "request") == uvm::MAP_EXTERNAL_ALLOCATION {
+                assert!(own.len() <= 9264);
+                own.resize(9264, 0);
+            }
+            let call = Call::new(uvm, number(recorded, "request"), own.as_ptr() as u64);
+            track.learn(&call, RELEASE);
+            if call.escape() == Some(escape::MAP_MEMORY) {
+                let length = call.own.word(at::MAP_LENGTH);
+                track.mapped(
+                    half(&own, at::MAP_FD) as i32,
+                    lies_at(half(&own, at::MAP_MEMORY)),
+                    length,
+                );
+            }
+        }
+        (track, channels)
+    }
+
+    /// Where the test maps an object.
+    fn lies_at(handle: u32) -> u64 {
+        u64::from(handle) << 32
+    }
+
+    #[test]
+    fn rings_and_gp_put_of_a_recorded_sequence_are_found() {
+        let (track, channels) = learned("h200_without_uvm");
+        assert!(!channels.is_empty());
+        assert_eq!(track.channels(), channels.len());
+        for (object, params) in channels {
+            let userd = Object {
+                client: object.client,
+                handle: half(&params, at::CHANNEL_USERD),
+            };
+            let place = track.in_process(userd, at::USERD_GP_PUT).unwrap();
+            assert_eq!(
+                place.address & !0xfff,
+                lies_at(userd.handle),
+                "{:#x}",
+                object.handle
+            );
+            let ring = u64::from(half(&params, at::CHANNEL_RING + 4)) << 32
+                | u64::from(half(&params, at::CHANNEL_RING));
+            let entries = u64::from(half(&params, at::CHANNEL_ENTRIES));
+            let place = track.seen_at(&Live::NONE, object.client, ring).unwrap();
+            assert!(place.length >= entries * 8, "{place:?}");
+            assert_eq!(
+                track.seen_at(&Live::NONE, object.client, ring | 1 << 46),
+                None
+            );
+        }
+    }
+}

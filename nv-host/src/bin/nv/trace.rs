@@ -134,7 +134,7 @@ fn read(file: &Path) -> Result<Vec<u8>, Failure> {
 fn record(args: &Args) -> Result<(Vec<u8>, ExitStatus), Failure> {
     if nv_trace::LIBRARY.is_empty() {
         return Err(Failure::BadInput(
-            "recording works on x86-64 and AArch64 Linux alone; `--from` works here too".to_owned(),
+            "recording takes a build for x86-64 or AArch64 Linux with the GNU C library; `--from` works here too".to_owned(),
         ));
     }
     let Some((program, arguments)) = args.program.split_first() else {

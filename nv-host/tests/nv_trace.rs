@@ -317,3 +317,145 @@ fn failures_are_named() {
         "{quiet:?}"
     );
 }
+
+/// Records as the library would have made them of a sequence recorded on an H200.
+fn records_of(name: &str) -> (Vec<u8>, Vec<Value>) {
+    use nv_trace::record::{Builder, Kind, MAGIC, Stamp};
+
+    let path = format!(
+        "{}/../tests/golden/rm/{name}.json",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let json: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    let calls = json["calls"].as_array().unwrap().clone();
+    let bytes = |text: &Value| -> Vec<u8> {
+        let digits = text.as_str().unwrap_or_default().as_bytes().chunks_exact(2);
+        digits
+            .map(|pair| u8::from_str_radix(text_of(pair), 16).unwrap())
+            .collect()
+    };
+    fn text_of(pair: &[u8]) -> &str {
+        std::str::from_utf8(pair).unwrap()
+    }
+    let number = |text: &Value| {
+        u32::from_str_radix(text.as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
+    };
+    let mut file = Vec::new();
+    let mut buffer = vec![0; 1 << 16];
+    let mut stamp = Stamp {
+        process: 1,
+        thread: 1,
+        time: 5,
+        id: 0,
+    };
+    let mut start = Builder::new(&mut buffer, Kind::Start, stamp, &[MAGIC]);
+    start.bytes(b"/bin/recorded");
+    start.bytes(b"580.159.04");
+    file.extend_from_slice(start.finish());
+    for call in &calls {
+        let mut own = [bytes(&call["params_in"]), bytes(&call["params_out"])];
+        let mut inner = [Vec::new(), Vec::new()];
+        match call["kind"].as_str().unwrap() {
+            "RM_ALLOC" => {
+                inner = std::mem::replace(
+                    &mut own,
+                    [bytes(&call["call_in"]), bytes(&call["call_out"])],
+                )
+            }
+            "RM_CONTROL" => {
+                let mut control = vec![0; 32];
+                control[4..8].copy_from_slice(&number(&call["object"]).to_le_bytes());
+                control[8..12].copy_from_slice(&number(&call["command"]).to_le_bytes());
+                inner = std::mem::replace(&mut own, [control.clone(), control]);
+            }
+            _ => {}
+        }
+        stamp.id += 1;
+        stamp.time += 1000;
+        let request = u64::from(number(&call["request"]));
+        let numbers = [
+            request,
+            4,
+            request,
+            own[0].len() as u64,
+            inner[0].len() as u64,
+            0,
+        ];
+        let mut begins = Builder::new(&mut buffer, Kind::Call, stamp, &numbers);
+        begins.bytes(call["node"].as_str().unwrap().as_bytes());
+        begins.bytes(&own[0]);
+        begins.bytes(&inner[0]);
+        file.extend_from_slice(begins.finish());
+        let mut ends = Builder::new(&mut buffer, Kind::Return, stamp, &[0, 0, 100]);
+        ends.bytes(&own[1]);
+        ends.bytes(&inner[1]);
+        file.extend_from_slice(ends.finish());
+    }
+    (file, calls)
+}
+
+#[test]
+fn a_recorded_sequence_is_named_whole() {
+    for name in ["h200_with_uvm", "h200_without_uvm"] {
+        let (file, calls) = records_of(name);
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("{name}-{}", std::process::id()));
+        fs::write(&path, file).unwrap();
+        let mut nv = Command::new(env!("CARGO_BIN_EXE_nv"));
+        let output = nv
+            .args(["trace", "--json", "--from"])
+            .arg(&path)
+            .output()
+            .unwrap();
+        fs::remove_file(&path).unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let events: Vec<Value> = text(&output.stdout)
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let named: Vec<_> = events
+            .iter()
+            .filter(|event| event["event"] == "call")
+            .collect();
+        assert_eq!(named.len(), calls.len());
+        let mut structures = 0;
+        for (event, call) in named.iter().zip(&calls) {
+            let name = event["name"].as_str().unwrap();
+            assert!(
+                name.starts_with("NV_ESC_") || name.starts_with("UVM_"),
+                "{event}"
+            );
+            assert_eq!(event["failed"], false, "{event}");
+            match call["kind"].as_str().unwrap() {
+                "RM_ALLOC" | "RM_CONTROL" => {
+                    let about = event["about"].as_str().unwrap();
+                    assert!(!about.starts_with("0x"), "{event}");
+                }
+                _ => assert_eq!(event["about"], Value::Null),
+            }
+            structures += usize::from(event["structure"].is_string());
+            // A field can only have changed if a byte has.
+            let same =
+                call["params_in"] == call["params_out"] && call["call_in"] == call["call_out"];
+            let changed = event["changed"].as_object().unwrap();
+            assert!(!same || changed.is_empty(), "{event}");
+        }
+        assert!(
+            structures * 10 > calls.len() * 9,
+            "{structures} of {} are described",
+            calls.len()
+        );
+        let share = named
+            .iter()
+            .find(|event| event["about"] == "FERMI_CONTEXT_SHARE_A")
+            .unwrap();
+        assert_eq!(share["changed"]["subctxId"], "0x3f");
+        assert!(
+            share["objects"]
+                .as_str()
+                .unwrap()
+                .contains("below 0xcaf000"),
+            "{share}"
+        );
+    }
+}

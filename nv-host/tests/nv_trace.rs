@@ -248,6 +248,20 @@ fn json_is_one_object_a_line_and_records_can_be_kept() {
     assert_eq!(entry["descriptors"][0]["version"], "4.0");
     assert_eq!(entry["words"].as_array().unwrap().len(), 6);
 
+    // What a former run left in the ring is nothing new.
+    let later = stage.trace(&["--json", "--only", "commands"]);
+    let later: Vec<Value> = text(&later.stdout)
+        .lines()
+        .skip(1)
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let seen = |rings: &mut dyn Iterator<Item = &Value>| {
+        rings
+            .map(|ring| ring["entries"].clone())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(seen(&mut later.iter()), seen(&mut rings.iter().copied()));
+
     // The same from what was kept; and what was cut short is shown as far as it goes.
     let from = |file: &str, options: &[&str]| {
         Command::new(env!("CARGO_BIN_EXE_nv"))

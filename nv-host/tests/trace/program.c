@@ -94,6 +94,7 @@ int main(int argc, char **argv) {
   any_call();
 
   uint32_t *ring = map(0x5c000010, 0x1000, 0), *userd = map(0x5c000011, 0x1000, 0x1000), *words = map(0x5c000012, 0x2000, 0x2000);
+  memset(userd, 0, 0x1000); // as the driver does; the ring may hold what a former owner left
   map_dma(0x5c000010, 0x1000, 0x200000000);
   map_uvm(0x5c000012, 0x2000, 0x200800000);
   map_uvm(0x5c000013, 0x2000, 0x200900000); // nothing maps it for the process

@@ -371,7 +371,7 @@ pub fn leave(call: &Call, result: c_int, errno: c_int) {
             |record| structures(record, call),
         );
         if result >= 0 {
-            state.track.learn(call, release);
+            state.track.learn(&state.live, call, release);
         }
         state.track.channels() > 0
     });

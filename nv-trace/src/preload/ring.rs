@@ -5,7 +5,7 @@
 use super::hook::{Span, emit};
 use super::layout::{self, at};
 use super::sys::{self, Live};
-use super::track::{Object, Track};
+use super::track::{Object, Place, Track};
 use crate::record::{Cause, Kind, Loss, Role, low, word};
 
 /// How many slots before `GP_PUT` are remembered, to see whether the ring went round.
@@ -36,8 +36,10 @@ pub struct Channel {
     userd_offset: u64,
     /// `GP_PUT` as it was last seen.
     put: u32,
-    /// The slots before `put` as they were then.
+    /// The slots before `put` as they were then, nearest first.
     witnesses: [u64; WITNESSES],
+    /// How many of them are known: none until the ring is mapped, which may hold what others left there.
+    known: usize,
     /// How often it was said that the ring cannot be read. (No `bool`: a table of what has no spare values is all
     /// zero when it is empty, and takes no room in the file.)
     complaints: u32,
@@ -73,7 +75,19 @@ impl Channel {
             userd_offset: params.word(offset),
             put: 0,
             witnesses: [0; WITNESSES],
+            known: 0,
             complaints: 0,
+        }
+    }
+
+    /// Takes the ring and `GP_PUT` as they are, before anything was submitted.
+    pub fn begin(&mut self, track: &Track, live: &Live) {
+        self.put = self
+            .gp_put(track, live)
+            .filter(|put| *put < self.entries)
+            .unwrap_or(0);
+        if let Some(ring) = self.place(track, live) {
+            self.witness(live, ring);
         }
     }
 
@@ -82,31 +96,24 @@ impl Channel {
         let Some(put) = self.gp_put(track, live) else {
             return self.cannot(buffer, cause, 3);
         };
+        let ring = self.place(track, live);
         if put == self.put || put >= self.entries {
+            if let (0, Some(ring)) = (self.known, ring) {
+                self.witness(live, ring);
+            }
             return;
         }
-        let bytes = u64::from(self.entries).saturating_mul(8);
-        let ring = track
-            .seen_at(live, self.object.client, self.ring)
-            .filter(|place| place.length >= bytes);
         let Some(ring) = ring else {
             return self.cannot(buffer, cause, 2);
         };
-        let slot = |index: u32| {
-            let mut entry = [0; 8];
-            let read = live.read(
-                ring.address
-                    .saturating_add(u64::from(index).saturating_mul(8)),
-                &mut entry,
-            );
-            (read == 8).then(|| word(&entry, 0))
-        };
+        let slot = |index| slot(live, ring, index);
 
         let mut count = self.ahead(self.put, put);
         let mut first = self.put;
         let rewritten = self
             .before(self.put)
             .zip(self.witnesses)
+            .take(self.known)
             .any(|(index, old)| {
                 self.ahead(self.put, index) >= count && slot(index).is_some_and(|now| now != old)
             });
@@ -138,11 +145,26 @@ impl Channel {
             done = done.saturating_add(part);
         }
         self.put = put;
-        let mut witnesses = [0; WITNESSES];
-        for (index, witness) in self.before(put).zip(&mut witnesses) {
-            *witness = slot(index).unwrap_or(0);
+        self.witness(live, ring);
+    }
+
+    /// Remembers the slots before `GP_PUT`.
+    fn witness(&mut self, live: &Live, ring: Place) {
+        self.known = 0;
+        for (index, witness) in self.before(self.put).zip(&mut self.witnesses) {
+            let Some(now) = slot(live, ring, index) else {
+                return;
+            };
+            *witness = now;
+            self.known = self.known.saturating_add(1);
         }
-        self.witnesses = witnesses;
+    }
+
+    /// Where the whole ring is in the process.
+    fn place(&self, track: &Track, live: &Live) -> Option<Place> {
+        let bytes = u64::from(self.entries).saturating_mul(8);
+        let ring = track.seen_at(live, self.object.client, self.ring)?;
+        (ring.length >= bytes).then_some(ring)
     }
 
     fn gp_put(&self, track: &Track, live: &Live) -> Option<u32> {
@@ -213,6 +235,15 @@ impl Channel {
         (1..=this.entries.min(WITNESSES as u32))
             .map(move |back| this.step(put, this.entries.saturating_sub(back)))
     }
+}
+
+/// An entry of a ring.
+fn slot(live: &Live, ring: Place, index: u32) -> Option<u64> {
+    let mut entry = [0; 8];
+    let at = ring
+        .address
+        .saturating_add(u64::from(index).saturating_mul(8));
+    (live.read(at, &mut entry) == 8).then(|| word(&entry, 0))
 }
 
 /// Copies what an entry points at, and the launch descriptors that its words point at.

@@ -89,7 +89,7 @@ impl Track {
     }
 
     /// Learns from a call that was made.
-    pub fn learn(&mut self, call: &Call, release: Option<(u32, u32, u32)>) {
+    pub fn learn(&mut self, live: &Live, call: &Call, release: Option<(u32, u32, u32)>) {
         let own = call.own;
         let client = own.half(0);
         let object = |handle| Object { client, handle };
@@ -110,7 +110,8 @@ impl Track {
                 let (new, class) = (object(own.half(at::ALLOC_NEW)), call.class());
                 if layout::is_channel(class) {
                     let parent = own.half(at::ALLOC_PARENT);
-                    let channel = Channel::new(new, parent, class, call.inner, release);
+                    let mut channel = Channel::new(new, parent, class, call.inner, release);
+                    channel.begin(self, live);
                     keep(self.channels.push(channel));
                 } else if class == layout::OS_DESCRIPTOR_CLASS {
                     let (address, limit) = (
@@ -446,7 +447,7 @@ mod tests {
                 own.resize(9264, 0);
             }
             let call = Call::new(uvm, number(recorded, "request"), own.as_ptr() as u64);
-            track.learn(&call, RELEASE);
+            track.learn(&Live::NONE, &call, RELEASE);
             if call.escape() == Some(escape::MAP_MEMORY) {
                 let length = call.own.word(at::MAP_LENGTH);
                 track.mapped(

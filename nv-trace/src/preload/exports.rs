@@ -9,7 +9,7 @@ use core::sync::atomic::AtomicPtr;
 
 use super::hook::{self, Node};
 use super::sys::{self, Live};
-use crate::record::Cause;
+use crate::record::{Cause, Loss};
 
 type OpenFn = unsafe extern "C" fn(*const c_char, c_int, ...) -> c_int;
 type OpenAtFn = unsafe extern "C" fn(c_int, *const c_char, c_int, ...) -> c_int;
@@ -150,7 +150,8 @@ macro_rules! mmap {
                         if protection & PROT_READ != 0 {
                             // SAFETY: the pages were mapped readable just now. Whatever unmaps, replaces or
                             // protects them goes through this file, which tells `Live` before it does so.
-                            unsafe { state.live(at, length) };
+                            let kept = unsafe { state.live.add(at, length) };
+                            if !kept { sys::lose(Loss::Full); }
                         }
                     });
                 }

@@ -34,7 +34,8 @@ struct Config {
 pub struct State {
     /// Which process this is about: a fork's child begins anew.
     process: u32,
-    live: Live,
+    /// What is mapped of nodes.
+    pub live: Live,
     track: Track,
     buffer: [u8; 96 << 10],
 }
@@ -461,17 +462,6 @@ impl State {
             record.bytes(node.path.bytes());
         });
         self.track.mapped(how[0], address, length);
-    }
-
-    /// Adds readable pages.
-    ///
-    /// # Safety
-    /// As [`Live::add`].
-    pub unsafe fn live(&mut self, address: u64, length: u64) {
-        // SAFETY: the caller promises the same.
-        if !unsafe { self.live.add(address, length) } {
-            sys::lose(Loss::Full);
-        }
     }
 
     /// Pages are about to go; the rings are looked at first if there are any among them.

@@ -419,27 +419,22 @@ mod tests {
         let mut channels = Vec::new();
         for recorded in json["calls"].as_array().unwrap() {
             let uvm = recorded["kind"] == "UVM";
-            let (mut own, mut inner) = (bytes(recorded, "params_out"), Vec::new());
+            let mut own = bytes(recorded, "params_out");
             if recorded["kind"] == "RM_CONTROL" {
                 continue;
             }
+            // What the call points at, as long as the call is looked at.
+            let mut pointed_at = Vec::new();
             if recorded["kind"] == "RM_ALLOC" {
-                inner = own;
-                own = bytes(recorded, "call_out");
-                let pointer = if inner.is_empty() {
-                    0
-                } else {
-                    inner.as_ptr() as u64
-                };
-                own[16..24].copy_from_slice(&pointer.to_le_bytes());
+                pointed_at = std::mem::replace(&mut own, bytes(recorded, "call_out"));
+                pointed_at.resize(0x178, 0);
+                own[16..24].copy_from_slice(&(pointed_at.as_ptr() as u64).to_le_bytes());
                 if layout::is_channel(number(recorded, "class")) {
-                    inner.resize(0x178, 0);
-                    own[16..24].copy_from_slice(&(inner.as_ptr() as u64).to_le_bytes());
                     let object = Object {
                         client: half(&own, 0),
                         handle: half(&own, 8),
                     };
-                    channels.push((object, inner.clone()));
+                    channels.push((object, pointed_at.clone()));
                 }
             }
             if uvm && number(recorded, "request") == uvm::MAP_EXTERNAL_ALLOCATION {
@@ -448,6 +443,7 @@ mod tests {
             }
             let call = Call::new(uvm, number(recorded, "request"), own.as_ptr() as u64);
             track.learn(&Live::NONE, &call, RELEASE);
+            drop(pointed_at);
             if call.escape() == Some(escape::MAP_MEMORY) {
                 let length = call.own.word(at::MAP_LENGTH);
                 track.mapped(

@@ -219,6 +219,14 @@ extern "C" fn begin() {
         };
         hook::begin(variable);
     });
+    sys::at_fork(forked);
+}
+
+/// In the child of a fork the thread that held the lock is not there, and nor is the one that looks at the rings.
+extern "C" fn forked() {
+    // SAFETY: the C library calls this in the child of a fork, before anything else runs there.
+    unsafe { hook::STATE.reset() };
+    hook::forked();
 }
 
 /// Looks at the rings a last time.

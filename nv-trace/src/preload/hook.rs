@@ -298,6 +298,11 @@ pub fn begin(variable: impl Fn(&CStr, &mut [u8]) -> Option<usize>) {
     });
 }
 
+/// In the child of a fork no thread looks at the rings.
+pub fn forked() {
+    WATCHED.store(false, Ordering::Relaxed);
+}
+
 /// Milliseconds between looks at the rings.
 pub fn every() -> u32 {
     CONFIG.get().map_or(1000, |config| config.every.max(1))

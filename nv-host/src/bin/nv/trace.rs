@@ -231,3 +231,153 @@ fn write_new(path: &Path, bytes: &[u8], mode: u32) -> Result<(), Failure> {
     file.and_then(|mut file| file.write_all(bytes))
         .map_err(|error| Failure::BadInput(format!("{}: {error}", path.display())))
 }
+
+#[cfg(test)]
+mod tests {
+    use nv_proto::gpfifo::GpEntry;
+    use nv_proto::unit::GpuVa;
+    use nv_trace::record::{Builder, Kind, Loss, MAGIC, Role, Stamp};
+
+    use super::*;
+
+    const STYLE: Style = Style {
+        brief: false,
+        only: None,
+        version: STAND_IN,
+    };
+
+    /// A file with a record of each kind.
+    fn sample() -> Vec<u8> {
+        let mut file = Vec::new();
+        let mut buffer = [0; 1024];
+        let mut add = |kind, id, numbers: &[u64], blobs: &[&[u8]]| {
+            let stamp = Stamp {
+                process: 7,
+                thread: 8,
+                time: 1000,
+                id,
+            };
+            let mut record = Builder::new(&mut buffer, kind, stamp, numbers);
+            for blob in blobs {
+                record.bytes(blob);
+            }
+            file.extend_from_slice(record.finish());
+        };
+        add(Kind::Start, 0, &[MAGIC], &[b"/bin/program", b"580.159.04"]);
+        add(Kind::Open, 0, &[3, 0], &[b"/dev/nvidiactl"]);
+        let mut alloc = [0; 48];
+        alloc[12..16].copy_from_slice(&0xcbc0_u32.to_le_bytes());
+        let numbers = [0xc030_462b, 3, 0xc030_462b, 48, 16, 0];
+        add(
+            Kind::Call,
+            1,
+            &numbers,
+            &[b"/dev/nvidiactl", &alloc, &[1; 16]],
+        );
+        add(Kind::Return, 1, &[0, 0, 5], &[&alloc, &[2; 16]]);
+        add(
+            Kind::Call,
+            2,
+            &[0x49, 4, 0x49, 24, 0, 0],
+            &[b"/dev/nvidia-uvm", &[0; 24], b""],
+        );
+        add(
+            Kind::Map,
+            0,
+            &[0x1000, 0x1000, 0, 3, 3, 1],
+            &[b"/dev/nvidiactl"],
+        );
+        let entries: Vec<u8> = [
+            GpEntry::new(GpuVa(0x1000), 4),
+            GpEntry::new(GpuVa(0x2000), 2),
+        ]
+        .into_iter()
+        .flat_map(|entry| entry.unwrap().encode().to_le_bytes())
+        .collect();
+        add(
+            Kind::Ring,
+            0,
+            &[1, 2, 0xc86f, 0x9000, 8, 7, 1, 0, 1],
+            &[&entries],
+        );
+        let words: Vec<u8> = [0x2001_2000_u32, 0xcbc0, 0x2001_20ad, 0x30]
+            .into_iter()
+            .flat_map(u32::to_le_bytes)
+            .collect();
+        add(
+            Kind::Memory,
+            0,
+            &[0x1000, 16, 0, Role::Words as u64, 0],
+            &[&words[..8]],
+        );
+        add(
+            Kind::Memory,
+            0,
+            &[0x1000, 16, 8, Role::Words as u64, 0],
+            &[&words[8..]],
+        );
+        add(
+            Kind::Memory,
+            0,
+            &[0x3000, 384, 0, Role::Descriptor as u64, 0],
+            &[&[0; 384]],
+        );
+        add(Kind::Memory, 0, &[0x2000, 8, 0, Role::Words as u64, 1], &[]);
+        add(Kind::Lost, 0, &[3, Loss::Full as u64], &[]);
+        add(Kind::Unmap, 0, &[0x1000, 0x1000], &[]);
+        add(Kind::Close, 0, &[3], &[b"/dev/nvidiactl"]);
+        file
+    }
+
+    fn shown(bytes: &[u8]) -> [String; 2] {
+        let recorded = events::assemble(bytes);
+        let (mut out, mut lines) = (Vec::new(), Vec::new());
+        text::write(&mut Paper::new(&mut out, false), &recorded, STYLE).unwrap();
+        json::write(&mut Paper::new(&mut lines, false), &recorded, STYLE).unwrap();
+        [out, lines].map(|text| String::from_utf8(text).unwrap())
+    }
+
+    #[test]
+    fn parts_of_segments_are_put_together() {
+        let [text, json] = shown(&sample());
+        for line in [
+            "channel 0x2 (HOPPER_CHANNEL_GPFIFO_A) of client 0x1: 2 new entries, GP_PUT 1 of 8, seen before a call",
+            "  entry 7: 4 words at 0x1000",
+            "     3 1 HOPPER_COMPUTE_A           SEND_PCAS_A 0x00000030",
+            "  what is launched at 0x3000 is no launch descriptor that is known",
+            "  entry 0: 2 words at 0x2000, not mapped for the CPU",
+            "LOST 3: objects, mappings or launches beyond what the library keeps",
+            "UVM_CREATE_EXTERNAL_RANGE  nvidia-uvm(4)  did not return",
+            "-> version=0x2020202",
+        ] {
+            assert!(text.contains(line), "{line}\nis not in\n{text}");
+        }
+        assert_eq!(json.lines().count(), 9, "{json}");
+    }
+
+    #[test]
+    fn no_damage_to_a_file_makes_reading_fail() {
+        let sample = sample();
+        let mut state = 1_u64;
+        let mut random = |below: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            usize::try_from(state >> 33).unwrap() % below
+        };
+        for _ in 0..1500 {
+            let mut bytes = sample.clone();
+            for _ in 0..=random(6) {
+                let at = random(bytes.len());
+                bytes[at] = u8::try_from(random(256)).unwrap();
+            }
+            bytes.truncate(bytes.len() - random(40));
+            let [text, json] = shown(&bytes);
+            assert!(text.ends_with(" seen\n"));
+            assert!(
+                json.lines()
+                    .all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok())
+            );
+        }
+    }
+}

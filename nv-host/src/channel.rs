@@ -161,6 +161,12 @@ impl Channel {
         Ok(())
     }
 
+    /// Tells the GPU of the channel's entries once more. It looks at `GP_PUT` and finds nothing new, unless an
+    /// earlier doorbell was lost: one that comes while the scheduler has the channel off the hardware may be.
+    pub(crate) fn ring_again(&self) {
+        self.doorbell.ring(self.token);
+    }
+
     /// What the GPU says went wrong on this channel, if anything.
     pub(crate) fn notification(&self) -> Option<Notification> {
         let page = self.page.mapping().ok()?;

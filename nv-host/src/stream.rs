@@ -634,6 +634,7 @@ impl StreamInner {
             limit,
             || self.completed() >= value,
             || self.is_dead() || self.channel.notification().is_some(),
+            || self.channel.ring_again(),
         )
     }
 

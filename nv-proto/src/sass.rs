@@ -49,6 +49,7 @@ pub struct Unknown {
 
 /// Which lanes an instruction runs for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Guard {
     /// The predicate; [`PT`] is always true.
     pub pred: u8,
@@ -60,6 +61,7 @@ pub struct Guard {
 
 /// How the base register of an address counts.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum BaseKind {
     /// One 32-bit register.
     #[default]
@@ -78,6 +80,7 @@ pub enum BaseKind {
 
 /// The address of a memory or constant operand: parts that add up.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Address {
     /// Register.
     pub base: Option<u8>,
@@ -93,6 +96,7 @@ pub struct Address {
 
 /// One operand.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Operand {
     /// Nothing: the form has the slot, this instruction leaves it out.
     #[default]
@@ -145,6 +149,7 @@ pub enum Operand {
 
 /// An operand with what is said about it.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Arg {
     /// The operand.
     pub operand: Operand,
@@ -183,6 +188,9 @@ pub struct Inst {
     spaced: u16,
     aliases: u8,
 }
+
+logged!(Op, op, "{=str}", op.name());
+logged!(Inst, inst, "{}", defmt::Display2Format(inst));
 
 impl Inst {
     /// The operands in the order of the form, those included that are not printed.

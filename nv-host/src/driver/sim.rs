@@ -233,7 +233,7 @@ impl Driver for SimDriver {
     ) -> Result<Handle, Error> {
         let call = || format!("NV01_MEMORY_SYSTEM_OS_DESCRIPTOR of {length:#x} bytes");
         let cell = size_of::<AtomicU64>();
-        if base.addr().get() % cell != 0 || length % cell != 0 {
+        if !base.addr().get().is_multiple_of(cell) || !length.is_multiple_of(cell) {
             return Err(refused(call(), Status::INVALID_ADDRESS));
         }
         let cells = base.cast::<AtomicU64>().as_ptr().cast_const();

@@ -31,6 +31,8 @@ pub struct Field {
     pub values: &'static [ValueName],
 }
 
+logged!(Field, field, "{}", field.spec);
+
 impl Field {
     const fn new(name: &'static str, hi: u8, lo: u8, values: &'static [ValueName]) -> Self {
         Self {
@@ -60,6 +62,7 @@ impl Field {
 
 /// What a field is set to by name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum FieldArg<'a> {
     /// A number.
     Number(u32),
@@ -107,6 +110,8 @@ pub struct MethodInfo {
     /// Which classes of the kind, by their place in its list.
     classes: u8,
 }
+
+logged!(MethodInfo, method, "{=str} at {}", method.name, method.addr);
 
 impl MethodInfo {
     const fn new(
@@ -190,6 +195,14 @@ pub struct NamedMethod {
     pub index: Option<u16>,
 }
 
+logged!(
+    NamedMethod,
+    method,
+    "{=str}({})",
+    method.info.name,
+    method.index
+);
+
 impl fmt::Display for NamedMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.info.name)?;
@@ -208,6 +221,8 @@ pub struct Kind {
     /// The methods of all of them, by address.
     pub methods: &'static [MethodInfo],
 }
+
+logged!(Kind, kind, "methods of {}", kind.classes);
 
 impl Kind {
     /// The kind that a class belongs to, and its place there.

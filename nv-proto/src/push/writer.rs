@@ -27,6 +27,14 @@ pub struct PushWriter<'a> {
     open: Option<OpenRun>,
 }
 
+logged!(
+    PushWriter<'_>,
+    writer,
+    "{=usize} of {=usize} words written",
+    writer.used,
+    writer.words.len()
+);
+
 #[derive(Clone, Copy, Debug)]
 struct OpenRun {
     header: usize,

@@ -104,6 +104,16 @@ impl fmt::Display for Described<'_> {
     }
 }
 
+#[cfg(feature = "defmt")]
+impl defmt::Format for Described<'_> {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        defmt::write!(f, "{=str}", self.name());
+        for value in self.fields().filter(|value| !value.is_zero()) {
+            defmt::write!(f, " {}", value);
+        }
+    }
+}
+
 /// A field with its bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Value<'a> {
@@ -111,6 +121,16 @@ pub struct Value<'a> {
     pub field: &'static Field,
     /// Its bytes, fewer than its size where the input ends inside a list.
     pub bytes: &'a [u8],
+}
+
+#[cfg(feature = "defmt")]
+impl defmt::Format for Value<'_> {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        match self.number() {
+            Some(number) => defmt::write!(f, "{=str}={=u64:#x}", self.field.name, number),
+            None => defmt::write!(f, "{=str}={=[u8]:02x}", self.field.name, self.bytes),
+        }
+    }
 }
 
 impl<'a> Value<'a> {

@@ -11,6 +11,8 @@ pub struct Located<'a> {
     pc: u64,
 }
 
+logged!(Located<'_>, located, "{}", defmt::Display2Format(located));
+
 impl Inst {
     /// The instruction as text, at an address.
     #[must_use]

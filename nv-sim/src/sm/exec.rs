@@ -91,6 +91,8 @@ pub(super) struct Warp {
     ready: VecDeque<Group>,
     waiting: Vec<Group>,
     cluster_generation: u64,
+    /// Boxes to use again: groups swap theirs with the registers' without copying.
+    #[allow(clippy::vec_box, reason = "the boxes themselves are handed on")]
     spare: Vec<Box<Uniform>>,
 }
 
@@ -127,9 +129,10 @@ impl Warp {
             count => (1 << count) - 1,
         };
         let mut tid = [[0; LANES]; 3];
-        for lane in 0..LANES {
-            let at = launch.thread(first + lane as u32);
-            (tid[0][lane], tid[1][lane], tid[2][lane]) = (at.x, at.y, at.z);
+        let [x, y, z] = &mut tid;
+        for (number, ((x, y), z)) in (first..).zip(x.iter_mut().zip(y).zip(z)) {
+            let at = launch.thread(number);
+            (*x, *y, *z) = (at.x, at.y, at.z);
         }
         let group = Group {
             pc: launch.program,

@@ -31,12 +31,17 @@ pub(super) struct Lowered {
     pub step: Step,
 }
 
+/// What runs on the registers, for the lanes of a mask.
+pub(super) type Alu = dyn Fn(&mut Regs, u32);
+/// What runs on the machine, for the lanes of a mask.
+pub(super) type Act = dyn Fn(&mut Context<'_, '_>, u32) -> Result<Flow, Stop>;
+
 /// What an instruction does.
 pub(super) enum Step {
     /// Reads and writes registers only.
-    Alu(Box<dyn Fn(&mut Regs, u32)>),
+    Alu(Box<Alu>),
     /// Anything else.
-    Op(Box<dyn Fn(&mut Context<'_, '_>, u32) -> Result<Flow, Stop>>),
+    Op(Box<Act>),
     /// Cannot run.
     Fault(FaultKind),
 }

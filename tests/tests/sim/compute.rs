@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use nv_proto::EncodeError;
 use nv_proto::bank0;
 use nv_proto::cubin::{Cubin, Layout};
 use nv_proto::push::compute::{
@@ -13,8 +14,8 @@ use nv_proto::push::host::SemRelease;
 use nv_proto::push::{PushWriter, Subchannel};
 use nv_proto::qmd::{Dependent, Qmd, Release, ReleaseSize, Version};
 use nv_proto::rm;
+use nv_proto::rm::names::classes as class;
 use nv_proto::unit::{Dim3, GpuVa};
-use nv_proto::{EncodeError, class};
 use nv_sim::Chip;
 
 use crate::rig::{Buffer, Channel, NEVER, Rig, wait_for};
@@ -437,6 +438,7 @@ fn kernels_fault_as_on_the_h200() {
             ("misalign", 1, 13, 0x000f, Some(memory.va.0 + 4)),
             ("trap", 1, 13, 0x0009, None),
             ("illegal", 1, 13, 0x0009, None),
+            ("localoob", 1, 13, 0x0300_000e, None),
             ("sharedoob", 1, 13, 0x0c00_000e, None),
         ];
         for (kernel, grid, code, esr, address) in cases {

@@ -1,9 +1,9 @@
 //! The resource manager's objects: what is made, refused and given back.
 
-use nv_proto::class;
 use nv_proto::push::Subchannel;
 use nv_proto::push::copy;
 use nv_proto::push::host::SemRelease;
+use nv_proto::rm::names::classes as class;
 use nv_proto::rm::{self, Control, DriverVersion, Status, flags};
 use nv_proto::unit::{ClassId, GpuVa, Handle};
 use nv_sim::{Chip, Machine, Options};
@@ -436,7 +436,7 @@ fn cpu_mappings_lie_inside_their_memory() {
         Err(Status::INVALID_LIMIT)
     );
     assert_eq!(
-        map(rig.device, memory, u64::MAX & !0xfff, 0x3000),
+        map(rig.device, memory, !0xfff, 0x3000),
         Err(Status::INVALID_LIMIT)
     );
     assert_eq!(

@@ -1,9 +1,9 @@
 //! The UVM driver: external ranges, several GPUs, and what it refuses.
 
-use nv_proto::class;
 use nv_proto::push::Subchannel;
 use nv_proto::push::copy;
 use nv_proto::push::host::SemRelease;
+use nv_proto::rm::names::classes as class;
 use nv_proto::rm::{self, DriverVersion, Status, flags};
 use nv_proto::unit::{GpuVa, Handle};
 use nv_proto::uvm::{self, UvmCommand};

@@ -7,7 +7,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 nv=$(realpath "$1")
 out=$(realpath "$2")
 cubin=$(realpath "${3:-$here/../../../tests/cubins/bench/bench.sm_90.cubin}")
-cc -O1 -o "$out/example" "$here/example.c" -l:libcuda.so.1
+library=$(ldconfig -p | awk '/libcuda\.so\.1 / { found = $NF } END { print found }')
+cc -O1 -o "$out/example" "$here/example.c" "${library:--l:libcuda.so.1}"
 
 "$out/example" "$cubin" # Without the trace first: does it work at all?
 "$nv" trace --keep "$out/records" --out "$out/full.txt" -- "$out/example" "$cubin"

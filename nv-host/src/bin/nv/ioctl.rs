@@ -172,6 +172,26 @@ fn decoded(
     after: &[u8],
     version: DriverVersion,
 ) -> Call {
+    let (name, about, shape) = named(request, class, command, version);
+    let params = shape.filter(|_| !before.is_empty());
+    Call {
+        name,
+        about,
+        params: params.map(|shape| cut(shape, before, version).to_string()),
+        changed: params
+            .map(|shape| changes(shape, before, after, version))
+            .unwrap_or_default(),
+    }
+}
+
+/// A call's name, what it is about, and its parameters' structure: of an allocation by its class and of a control
+/// call by its command what they point at, of any other its own.
+pub fn named(
+    request: u32,
+    class: Option<u32>,
+    command: Option<u32>,
+    version: DriverVersion,
+) -> (String, Option<String>, Option<Shape>) {
     let (name, shape) = match rm::parse_request(request) {
         Some((escape, size)) => {
             let name = rm::names::escape(escape)
@@ -187,33 +207,22 @@ fn decoded(
     let named = |name: Option<&str>, number: u32| {
         name.map_or_else(|| format!("{number:#x}"), str::to_owned)
     };
-    let (about, shape) = match (class, command) {
+    match (class, command) {
         (Some(class), _) => {
             let class = ClassId(class);
-            (
-                Some(named(rm::names::class(class), class.0)),
-                rm::alloc_shape(class, version),
-            )
+            let about = named(rm::names::class(class), class.0);
+            (name, Some(about), rm::alloc_shape(class, version))
         }
-        (None, Some(command)) => (
-            Some(named(rm::names::command(command), command)),
-            rm::control_shape(command),
-        ),
-        (None, None) => (None, shape),
-    };
-    let params = shape.filter(|_| !before.is_empty());
-    Call {
-        name,
-        about,
-        params: params.map(|shape| cut(shape, before, version).to_string()),
-        changed: params
-            .map(|shape| changes(shape, before, after, version))
-            .unwrap_or_default(),
+        (None, Some(command)) => {
+            let about = named(rm::names::command(command), command);
+            (name, Some(about), rm::control_shape(command))
+        }
+        (None, None) => (name, None, shape),
     }
 }
 
 /// Bytes past the structure's end in this release are noise of the capture.
-fn cut(shape: Shape, bytes: &[u8], version: DriverVersion) -> Described<'_> {
+pub fn cut(shape: Shape, bytes: &[u8], version: DriverVersion) -> Described<'_> {
     let size = match shape.size(version) {
         0 => shape.full,
         size => size,

@@ -16,6 +16,7 @@ mod push;
 mod qmd;
 mod run;
 mod table;
+mod trace;
 mod value;
 
 use std::process::ExitCode;
@@ -53,6 +54,8 @@ enum Command {
     Qmd(qmd::Args),
     /// Show pushbuffers as text, or how two of them differ.
     Push(push::Args),
+    /// Record the driver calls and the command buffers of any program, and name them.
+    Trace(trace::Args),
 }
 
 fn main() -> ExitCode {
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Command::Fatbin(args) => fatbin::run(&args),
         Command::Qmd(args) => qmd::run(&args),
         Command::Push(args) => push::run(&args),
+        Command::Trace(args) => trace::run(&args),
     };
     exit::code(outcome)
 }

@@ -2,6 +2,11 @@
 //!
 //! The values are those of a working sequence recorded on an H200 with driver 580.159.04.
 
+#![allow(
+    clippy::field_reassign_with_default,
+    reason = "the structures' padding is private, so they are filled field by field"
+)]
+
 use std::sync::Arc;
 
 use nv_proto::class::{self, ClassSet};
@@ -132,7 +137,7 @@ pub(crate) fn info(objects: &Objects, classes: ClassSet, map_mode: MapMode) -> R
 fn sm_of(sm_version: u32) -> Option<SmVersion> {
     let (major, minor) = (sm_version >> 8, sm_version & 0xff);
     let sm = match (major, minor) {
-        (7 | 8 | 9, 0..=9) => major * 10 + minor,
+        (7..=9, 0..=9) => major * 10 + minor,
         (0xa, 0) => 100,
         (0xa, 4) => 120,
         _ => return None,

@@ -23,7 +23,7 @@ pub(crate) enum Outcome {
 }
 
 /// How often a long wait calls `nudge`.
-const NUDGE: Duration = Duration::from_millis(5);
+const NUDGE: Duration = Duration::from_millis(2);
 
 /// Waits until `done`, until `failed` (which is asked less often), or until `limit` has passed. While it waits long
 /// it calls `nudge` once in a while.

@@ -106,11 +106,13 @@ impl<'a> Cubin<'a> {
     /// When the bytes are something else (which [`Error::NotCubin`] names), are cut short, or a table makes no
     /// sense.
     pub fn parse(file: &'a [u8]) -> Result<Self, Error<'a>> {
-        let (Content::Cubin, Ok((header, _))) = (Content::of(file), Header::ref_from_prefix(file))
-        else {
-            return Err(Error::NotCubin {
-                found: Content::of(file),
-            });
+        let header = match Header::ref_from_prefix(file) {
+            Ok((header, _)) if header.is_cubin() => header,
+            _ => {
+                return Err(Error::NotCubin {
+                    found: Content::of(file),
+                });
+            }
         };
         let sections = section_table(file, header)?;
         let string_table = |index: u32| -> Result<&'a str, Error<'a>> {
@@ -153,69 +155,114 @@ impl<'a> Cubin<'a> {
             symbol_sections: &[],
             symbol_table: SectionIndex(0),
         };
-        cubin.check_sections()?;
-        if let Some(table) = cubin.sections().find(|s| s.kind().0 == elf::SHT_SYMTAB) {
+        if let Some(table) = cubin.check_sections()? {
             cubin.symbol_table = table.index();
             cubin.symbol_names = string_table(table.link())?;
             cubin.symbols = records(&table)?;
-            let wide = |s: &Section<'_>| {
-                s.kind().0 == elf::SHT_SYMTAB_SHNDX && s.link() == table.index().0
-            };
-            if let Some(wide) = cubin.sections().find(wide) {
-                cubin.symbol_sections = records(&wide)?;
+            // Only with that many sections can a symbol need more than its own 16 bits for one.
+            if sections.len() >= usize::from(elf::SHN_LORESERVE) {
+                let wide = |s: &Section<'_>| {
+                    s.kind().0 == elf::SHT_SYMTAB_SHNDX && s.link() == table.index().0
+                };
+                if let Some(wide) = cubin.sections().find(wide) {
+                    cubin.symbol_sections = records(&wide)?;
+                }
             }
             cubin.check_symbols(&table)?;
         }
         Ok(cubin)
     }
 
-    fn check_sections(&self) -> Result<(), Error<'a>> {
-        for section in self.sections() {
-            let name = section.raw.name.get();
-            let place = u64::from(section.index().0);
-            if !usize::try_from(name).is_ok_and(|name| self.section_names.is_char_boundary(name)) {
-                return Err(bad(
-                    "sh_name",
-                    "section table",
-                    place.saturating_mul(64),
-                    name.into(),
-                ));
+    /// Checks that sections lie in the file; the symbol table, where there is one.
+    fn check_sections(&self) -> Result<Option<Section<'a>>, Error<'a>> {
+        let (end, names) = (length(self.file), length(self.section_names.as_bytes()));
+        // Without a branch, since nothing is wrong with nearly every file; then one by one, to say what it is.
+        let suspect = self.sections.iter().fold(false, |suspect, raw| {
+            let (offset, size) = (raw.offset.get(), raw.size.get());
+            suspect
+                | (u64::from(raw.name.get()) > names)
+                | (offset > end)
+                | (size > end.wrapping_sub(offset))
+        });
+        if suspect {
+            for (index, raw) in (0u32..).zip(self.sections) {
+                self.check_section(index, raw)?;
             }
-            let inside = elf::range(self.file, section.offset(), section.size()).is_some();
-            // The first section is no section, and may hold the number of sections.
-            if !inside && !section.kind().is_nobits() && section.kind().0 != 0 {
-                return Err(Error::Truncated {
-                    what: "section",
-                    name: section.name(),
-                    offset: section.offset(),
-                    needed: section.size(),
-                    available: available(self.file, section.offset()),
-                });
-            }
+        }
+        let table = self
+            .sections
+            .iter()
+            .position(|raw| raw.kind.get() == elf::SHT_SYMTAB);
+        Ok(table.and_then(|index| self.section(SectionIndex(u32::try_from(index).ok()?))))
+    }
+
+    fn check_section(&self, index: u32, raw: &SectionRaw) -> Result<(), Error<'a>> {
+        let name = raw.name.get();
+        if u64::from(name) > length(self.section_names.as_bytes()) {
+            let place = u64::from(index).saturating_mul(64);
+            return Err(bad("sh_name", "section table", place, name.into()));
+        }
+        let (kind, offset, size) = (raw.kind.get(), raw.offset.get(), raw.size.get());
+        // The first section is no section, and may hold the number of sections.
+        if kind != 0
+            && !SectionType(kind).is_nobits()
+            && elf::range(self.file, offset, size).is_none()
+        {
+            return Err(Error::Truncated {
+                what: "section",
+                name: elf::string(self.section_names, name),
+                offset,
+                needed: size,
+                available: available(self.file, offset),
+            });
         }
         Ok(())
     }
 
     fn check_symbols(&self, table: &Section<'a>) -> Result<(), Error<'a>> {
-        let mut place = 0u64;
-        for symbol in self.symbols() {
-            let name = symbol.raw.name.get();
-            if !usize::try_from(name).is_ok_and(|name| self.symbol_names.is_char_boundary(name)) {
-                return Err(bad("st_name", table.name(), place, name.into()));
+        let sections = u64::try_from(self.sections.len()).unwrap_or(u64::MAX);
+        let names = length(self.symbol_names.as_bytes());
+        let suspect = self.symbols.iter().fold(false, |suspect, raw| {
+            // Reserved numbers are looked at one by one too: few symbols have any.
+            suspect
+                | (u64::from(raw.name.get()) > names)
+                | (u64::from(raw.shndx.get()) >= sections.max(1))
+        });
+        if !suspect {
+            return Ok(());
+        }
+        for (index, raw) in self.symbols.iter().enumerate() {
+            let place = || u64::try_from(index).unwrap_or(u64::MAX).saturating_mul(24);
+            let name = raw.name.get();
+            if u64::from(name) > names {
+                return Err(bad("st_name", table.name(), place(), name.into()));
             }
-            if let SymbolSection::In(section) = symbol.section()
-                && self.section(section).is_none()
+            if let SymbolSection::In(section) = self.section_of(index, raw)
+                && u64::from(section.0) >= sections
             {
                 return Err(bad(
                     "st_shndx",
                     table.name(),
-                    place.saturating_add(6),
+                    place().saturating_add(6),
                     section.0.into(),
                 ));
             }
-            place = place.saturating_add(24);
         }
         Ok(())
+    }
+
+    /// Where the symbol at place `at` of the table is defined.
+    #[inline]
+    fn section_of(&self, at: usize, raw: &SymbolRaw) -> SymbolSection {
+        match raw.shndx.get() {
+            0 => SymbolSection::Undefined,
+            elf::SHN_XINDEX => match self.symbol_sections.get(at) {
+                Some(wide) => SymbolSection::In(SectionIndex(wide.get())),
+                None => SymbolSection::Reserved(elf::SHN_XINDEX),
+            },
+            reserved @ elf::SHN_LORESERVE.. => SymbolSection::Reserved(reserved),
+            section => SymbolSection::In(SectionIndex(section.into())),
+        }
     }
 
     /// The bytes that it was read from.
@@ -387,20 +434,11 @@ impl<'a> Cubin<'a> {
     pub fn symbol(&self, index: SymbolIndex) -> Option<Symbol<'a>> {
         let at = usize::try_from(index.0).ok()?;
         let raw = self.symbols.get(at)?;
-        let section = match raw.shndx.get() {
-            0 => SymbolSection::Undefined,
-            elf::SHN_XINDEX => match self.symbol_sections.get(at) {
-                Some(wide) => SymbolSection::In(SectionIndex(wide.get())),
-                None => SymbolSection::Reserved(elf::SHN_XINDEX),
-            },
-            reserved @ elf::SHN_LORESERVE.. => SymbolSection::Reserved(reserved),
-            section => SymbolSection::In(SectionIndex(section.into())),
-        };
         Some(Symbol {
             index,
             raw,
             names: self.symbol_names,
-            section,
+            section: self.section_of(at, raw),
         })
     }
 
@@ -408,8 +446,13 @@ impl<'a> Cubin<'a> {
     pub fn symbols(&self) -> impl Iterator<Item = Symbol<'a>> + Clone + use<'a> {
         let cubin = *self;
         (0u32..)
-            .zip(self.symbols)
-            .filter_map(move |(index, _)| cubin.symbol(SymbolIndex(index)))
+            .zip(self.symbols.iter().enumerate())
+            .map(move |(index, (at, raw))| Symbol {
+                index: SymbolIndex(index),
+                raw,
+                names: cubin.symbol_names,
+                section: cubin.section_of(at, raw),
+            })
     }
 
     /// The first symbol of this name that is defined here.

@@ -8,6 +8,8 @@
 
 #[path = "../../fuzz/src/exercise.rs"]
 mod exercise;
+#[path = "../benches/src/large.rs"]
+mod large;
 
 use std::time::{Duration, Instant};
 
@@ -143,6 +145,31 @@ fn every_prefix_of_a_file() {
     }
     assert!(exercise::cubin(&file[..end]).relocated);
     assert!(exercise::cubin(&file).relocated);
+}
+
+/// With 65,280 sections or more, numbers of sections stand in tables of their own: `SHN_XINDEX`, `SHT_SYMTAB_SHNDX`,
+/// and the first section for the number of all.
+#[test]
+fn more_sections_than_sixteen_bits_can_count() {
+    let file = large::large(17_000, 16);
+    let cubin = nv_proto::cubin::Cubin::parse(&file).expect("a cubin");
+    assert_eq!(cubin.section_count(), 4 * 17_000 + 5);
+    let kernels = cubin.kernels().expect("kernels");
+    assert_eq!(kernels.len(), 17_000);
+    let last = kernels.last().expect("a kernel");
+    assert_eq!(last.name, "_ZN5bench6kernelILi16999EfEEvPT0_PKS1_i");
+    assert_eq!(last.text.0, 4 * 16_999 + 1);
+    assert_eq!(
+        (last.registers, last.barriers, last.shared, last.param_count),
+        (24, 1, 1024, 3)
+    );
+    assert_eq!((last.param_base, last.param_size), (0x210, 20));
+    assert_eq!(cubin.kernel(last.name), Ok(*last));
+    let mut places = vec![0; cubin.section_count()];
+    let plan = cubin
+        .plan(nv_proto::cubin::Layout::default(), &mut places)
+        .expect("a plan");
+    assert!(plan.entry(last).is_some());
 }
 
 /// Files made so that a careless reader takes time that grows with the square of their size.

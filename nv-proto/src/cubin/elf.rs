@@ -1,7 +1,5 @@
 //! The ELF structures under a cubin: 64-bit, little-endian.
 
-use core::ffi::CStr;
-
 use zerocopy::little_endian::{U16, U32, U64};
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
@@ -23,6 +21,13 @@ pub(crate) struct Header {
     pub(crate) shentsize: U16,
     pub(crate) shnum: U16,
     pub(crate) shstrndx: U16,
+}
+
+impl Header {
+    /// Whether it is that of a 64-bit little-endian ELF file for NVIDIA GPUs.
+    pub(crate) fn is_cubin(&self) -> bool {
+        self.ident.starts_with(b"\x7fELF\x02\x01") && self.machine.get() == super::content::EM_CUDA
+    }
 }
 
 /// `Elf64_Shdr`.
@@ -77,12 +82,38 @@ pub(crate) fn from(table: &str, offset: u32) -> &str {
 }
 
 /// The string at `offset` of a string table; empty outside it.
+#[inline]
 pub(crate) fn string(table: &str, offset: u32) -> &str {
-    let rest = from(table, offset);
-    match CStr::from_bytes_until_nul(rest.as_bytes()) {
-        Ok(found) => rest.get(..found.count_bytes()).unwrap_or(rest),
-        Err(_) => rest,
+    let Some(rest) = usize::try_from(offset)
+        .ok()
+        .and_then(|start| table.get(start..))
+    else {
+        return "";
+    };
+    rest.get(..until_nul(rest.as_bytes())).unwrap_or("")
+}
+
+/// How many bytes there are before the first zero, eight at a time: names are too short for a call to be worth it.
+#[inline]
+fn until_nul(bytes: &[u8]) -> usize {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mut length = 0usize;
+    for word in words {
+        let word = u64::from_le_bytes(*word);
+        // The highest bit of a byte that is zero, or above 0x80: one test for the text that names are made of.
+        let candidates = word.wrapping_sub(0x0101_0101_0101_0101) & 0x8080_8080_8080_8080;
+        if candidates != 0 {
+            // The lowest bit that is set is that of the first zero byte; those above it may be false.
+            let zeros = candidates & !word;
+            if zeros != 0 {
+                // At most 7.
+                let byte = usize::try_from(zeros.trailing_zeros() / 8).unwrap_or(0);
+                return length.wrapping_add(byte);
+            }
+        }
+        length = length.wrapping_add(8);
     }
+    length.wrapping_add(rest.iter().take_while(|byte| **byte != 0).count())
 }
 
 /// Whether the string at `offset` is `name`: takes time by the length of `name`, not of the string.

@@ -457,9 +457,15 @@ impl<'a> Cubin<'a> {
 }
 
 fn find<'k, 'a>(kernels: &'k mut [Kernel<'a>], symbol: u32) -> Option<&'k mut Kernel<'a>> {
-    let place = kernels
-        .binary_search_by_key(&symbol, |kernel| kernel.symbol.0)
-        .ok()?;
+    // Kernels' symbols mostly follow one another, so that the place tells itself.
+    let first = kernels.first()?.symbol.0;
+    let guess = usize::try_from(symbol.checked_sub(first)?).ok()?;
+    let place = match kernels.get(guess) {
+        Some(kernel) if kernel.symbol.0 == symbol => guess,
+        _ => kernels
+            .binary_search_by_key(&symbol, |kernel| kernel.symbol.0)
+            .ok()?,
+    };
     kernels.get_mut(place)
 }
 

@@ -38,7 +38,7 @@ mod section;
 pub use content::Content;
 pub use error::Error;
 pub use image::{ImagePlan, Layout, PREFETCH_SLACK, Sections};
-pub use kernel::{ConstantBank, Kernel, MAX_BANKS, Param, Params, Stack};
+pub use kernel::{ConstantBank, IndirectBranch, Kernel, MAX_BANKS, Param, Params, Stack};
 pub use note::{Note, Notes, Tool, Toolkit};
 pub use nvinfo::{AttributeKind, CompatKind, Record, Records, Value};
 pub use reloc::{MERCURY_BASE, Piece, Relocation, RelocationSection, RelocationType};

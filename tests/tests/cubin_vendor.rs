@@ -386,3 +386,41 @@ fn one_kernel_alone_is_what_it_is_among_all() {
         }
     });
 }
+
+#[test]
+fn spills_and_indirect_branches() {
+    let file = nv_tests::bytes("cubins/corpus/13.0/sm_86/spills.cubin");
+    let cubin = Cubin::parse(&file).expect("a cubin");
+    let kernel = cubin.kernel("spills").expect("a kernel");
+    // As cuobjdump lists them in the golden file, which `attributes` compares word by word.
+    let golden = &golden().files["13.0/sm_86/spills.cubin"]["attributes"][".nv.info.spills"];
+    let listed = golden
+        .as_array()
+        .expect("a list")
+        .iter()
+        .find(|record| record[0] == "EIATTR_ANNOTATIONS");
+    let listed = listed.expect("annotations")[2]
+        .as_str()
+        .expect("words")
+        .replace("0x1 ", "");
+    let ours: Vec<_> = kernel
+        .spills()
+        .map(|offset| format!("{offset:#x}"))
+        .collect();
+    assert_eq!(ours.join(" "), listed);
+    assert_eq!((kernel.registers, kernel.stack.min), (24, Some(64)));
+
+    for (sm, offset, targets) in [
+        ("sm_75", 0xb0, [0xc0, 0xf0, 0x130, 0x150, 0x170]),
+        ("sm_90", 0x60, [0x70, 0xc0, 0x110, 0x140, 0x170]),
+    ] {
+        let file = nv_tests::bytes(&format!("cubins/corpus/13.0/{sm}/branches.cubin"));
+        let cubin = Cubin::parse(&file).expect("a cubin");
+        let kernel = cubin.kernel("branches").expect("a kernel");
+        let branches: Vec<_> = kernel.indirect_branches().collect();
+        assert_eq!(branches.len(), 1, "{sm}");
+        assert_eq!(branches[0].offset, offset, "{sm}");
+        assert_eq!(branches[0].targets().collect::<Vec<_>>(), targets, "{sm}");
+        assert_eq!(kernel.spills().count(), 0, "{sm}");
+    }
+}

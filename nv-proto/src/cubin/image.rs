@@ -4,7 +4,7 @@ use super::elf;
 use super::error::Error;
 use super::kernel::Kernel;
 use super::reloc::{Action, Patch, Relocation};
-use super::section::{Section, SectionIndex, Symbol, SymbolSection, Tag};
+use super::section::{Section, SectionIndex, Symbol, SymbolSection, SymbolType, Tag};
 use super::{Cubin, bad, length};
 use crate::unit::GpuVa;
 
@@ -215,13 +215,21 @@ impl<'a> ImagePlan<'a, '_> {
     /// A variable in a constant bank is found too: a store to it is seen by launches that follow.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<(u64, u64)> {
-        let symbol = self.cubin.symbol_by_name(name)?;
+        self.variable_of(&self.cubin.symbol_by_name(name)?)
+    }
+
+    /// The variable that a symbol is: its offset in the image and its size; `None` for any other symbol.
+    #[must_use]
+    pub fn variable_of(&self, symbol: &Symbol<'_>) -> Option<(u64, u64)> {
+        if symbol.kind() != SymbolType::Object {
+            return None;
+        }
         let SymbolSection::In(section) = symbol.section() else {
             return None;
         };
         match self.cubin.section(section)?.tag() {
             Tag::Global | Tag::GlobalInit | Tag::Constant(_, false) => {
-                Some((self.symbol(&symbol)?, symbol.size()))
+                Some((self.symbol(symbol)?, symbol.size()))
             }
             _ => None,
         }

@@ -164,6 +164,37 @@ impl<'a> Kernel<'a> {
             .flat_map(|record| record.value.words())
     }
 
+    /// Offsets in its code of the instructions that move registers to local memory and back for want of registers.
+    ///
+    /// Compilers from CUDA 12.6 on list them, when there are any; older files do not say.
+    pub fn spills(&self) -> impl Iterator<Item = u32> + use<'a> {
+        const SPILL_REFILL: u32 = 1;
+        let lists = self
+            .attributes()
+            .flatten()
+            .filter(|record| record.attribute() == AttributeKind::ANNOTATIONS);
+        // Pairs of a kind and an offset; an attribute holds at most 65,535 bytes, so there may be several.
+        lists.flat_map(|record| {
+            let (pairs, _) = record.value.bytes().as_chunks::<8>();
+            pairs.iter().filter_map(|&[a, b, c, d, e, f, g, h]| {
+                (u32::from_le_bytes([a, b, c, d]) == SPILL_REFILL)
+                    .then_some(u32::from_le_bytes([e, f, g, h]))
+            })
+        })
+    }
+
+    /// Its branches through a register, and where they may go: an error ends them.
+    pub fn indirect_branches(&self) -> impl Iterator<Item = IndirectBranch<'a>> + use<'a> {
+        let mut rest = self
+            .attribute(AttributeKind::INDIRECT_BRANCH_TARGETS)
+            .map_or(&[][..], |record| record.value.bytes());
+        core::iter::from_fn(move || {
+            let (branch, after) = IndirectBranch::read(rest)?;
+            rest = after;
+            Some(branch)
+        })
+    }
+
     /// The symbols outside the file that it needs, such as `vprintf`.
     pub fn externals(&self) -> impl Iterator<Item = SymbolIndex> + use<'a> {
         let record = self.attribute(AttributeKind::EXTERNS);
@@ -263,6 +294,38 @@ impl<'a> Kernel<'a> {
             .and_then(|size| size.checked_sub(reserved))
             .ok_or(bad("sh_size", section.name(), 0, section.size()))?;
         Ok(())
+    }
+}
+
+/// A branch through a register.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
+pub struct IndirectBranch<'a> {
+    /// Its offset in the kernel's code.
+    pub offset: u32,
+    targets: &'a [[u8; 4]],
+}
+
+impl<'a> IndirectBranch<'a> {
+    /// Words offset, 0, number of targets, targets.
+    fn read(bytes: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        let (head, rest) = bytes.split_first_chunk::<12>()?;
+        let &[a, b, c, d, _, _, _, _, e, f, g, h] = head;
+        let count = usize::try_from(u32::from_le_bytes([e, f, g, h])).ok()?;
+        let (targets, rest) = rest.split_at_checked(count.checked_mul(4)?)?;
+        let (targets, _) = targets.as_chunks::<4>();
+        Some((
+            Self {
+                offset: u32::from_le_bytes([a, b, c, d]),
+                targets,
+            },
+            rest,
+        ))
+    }
+
+    /// The offsets in the kernel's code where it may go.
+    pub fn targets(&self) -> impl ExactSizeIterator<Item = u32> + Clone + use<'a> {
+        self.targets.iter().map(|word| u32::from_le_bytes(*word))
     }
 }
 

@@ -43,6 +43,7 @@ impl AttributeKind {
     pub const MAX_CLUSTER_RANK: Self = Self(0x3f);
     pub const KPARAM_INFO_V2: Self = Self(0x45);
     pub const NUM_BARRIERS: Self = Self(0x4c);
+    pub const ANNOTATIONS: Self = Self(0x55);
     pub const BLOCKS_ARE_CLUSTERS: Self = Self(0x5b);
 
     /// NVIDIA's name, such as `EIATTR_REGCOUNT`, where a tool has one.
@@ -120,13 +121,18 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The words of a payload; none for other values. A rest of less than a word is left out.
-    pub fn words(self) -> impl ExactSizeIterator<Item = u32> + Clone + 'a {
-        let bytes = match self {
+    /// The bytes of a payload; none for other values.
+    #[must_use]
+    pub const fn bytes(self) -> &'a [u8] {
+        match self {
             Self::Bytes(bytes) => bytes,
             _ => &[],
-        };
-        let (words, _) = bytes.as_chunks::<4>();
+        }
+    }
+
+    /// The words of a payload; none for other values. A rest of less than a word is left out.
+    pub fn words(self) -> impl ExactSizeIterator<Item = u32> + Clone + 'a {
+        let (words, _) = self.bytes().as_chunks::<4>();
         words.iter().map(|word| u32::from_le_bytes(*word))
     }
 

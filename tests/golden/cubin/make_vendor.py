@@ -35,6 +35,13 @@ def usage(text):
 def attribute(name, form, value):
     """The value as numbers where the tool prints them, else the numbers in its words."""
     value = value.strip()
+    if name == "EIATTR_ANNOTATIONS":
+        return " ".join(f"0x1 {offset}" for offset in re.findall(r"SpillRefill : \tOffset : (0x[0-9a-f]+)", value))
+    if name == "EIATTR_INDIRECT_BRANCH_TARGETS":
+        words = []
+        for branch, count, targets in re.findall(r"Branch: (0x[0-9a-f]+)\s+Number of targets: (\d+)\s+Targets: ([^\n]*)", value):
+            words += [branch, "0x0", f"{int(count):#x}", *targets.split()]
+        return " ".join(words)
     if name == "EIATTR_LANGUAGE":
         return value.replace("\t", " ")
     if form != "EIFMT_SVAL" or re.fullmatch(r"(0x[0-9a-f]+ ?)*", value):
@@ -86,7 +93,12 @@ def elf(text):
                 if form == "EIFMT_NVAL":
                     table.append([name, form, ""])
             elif line.startswith("\tValue:"):
-                table.append([name, form, attribute(name, form, line[len("\tValue:"):])])
+                value = line[len("\tValue:"):]
+                table.append([name, form, attribute(name, form, value)])
+            elif name in ("EIATTR_ANNOTATIONS", "EIATTR_INDIRECT_BRANCH_TARGETS") and line.startswith("\t\t"):
+                # These go on over several lines.
+                value += "\n" + line
+                table[-1][2] = attribute(name, form, value)
     return out
 
 

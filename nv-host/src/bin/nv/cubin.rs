@@ -265,6 +265,17 @@ fn notes(kernel: &Kernel<'_>) -> Vec<String> {
     if let Some(cap) = kernel.register_cap.filter(|cap| *cap != 255) {
         notes.push(format!("registers capped at {cap}"));
     }
+    let spills = kernel.spills().count();
+    if spills > 0 {
+        notes.push(format!("{spills} spill instructions"));
+    }
+    for branch in kernel.indirect_branches() {
+        notes.push(format!(
+            "branch at {:#x} to any of {}",
+            branch.offset,
+            branch.targets().len()
+        ));
+    }
     if let Some(depth) = kernel.stack.max.filter(|depth| *depth > 0) {
         notes.push(format!("call chain of {depth} bytes"));
     }

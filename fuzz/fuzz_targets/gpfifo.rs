@@ -1,5 +1,9 @@
 #![no_main]
 
+#[path = "../src/streams.rs"]
+#[allow(dead_code, reason = "each target runs one of them")]
+mod streams;
+
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
-    let _ = nv_fuzz::streams::gpfifo(bytes);
+    streams::gpfifo(bytes);
 });

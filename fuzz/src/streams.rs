@@ -176,7 +176,7 @@ pub fn gpfifo(bytes: &[u8]) -> Outcome {
                         queue.drain(..n);
                     }
                     (Err(_), None) => {}
-                    (answer, known) => panic!("{argument}: {answer:?} beside {known:?}"),
+                    (answer, known) => unreachable!("{argument}: {answer:?} beside {known:?}"),
                 }
             }
             _ => {

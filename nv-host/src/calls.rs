@@ -2,9 +2,15 @@
 //!
 //! The values are those of a working sequence recorded on an H200 with driver 580.159.04.
 
+#![allow(
+    clippy::field_reassign_with_default,
+    reason = "the structures' padding is private, so they are filled field by field"
+)]
+
 use std::sync::Arc;
 
 use nv_proto::class::{self, ClassSet};
+use nv_proto::rm::names::classes;
 use nv_proto::rm::{self, flags};
 use nv_proto::unit::{ClassId, GpuVa, Handle, SmVersion, SubmitToken};
 use nv_proto::uvm;
@@ -44,7 +50,7 @@ pub(crate) fn device(driver: &Arc<dyn Driver>) -> Result<RmObject, Error> {
     params.device_id = driver.device_instance().into();
     params.h_client_share = driver.client().0.into();
     params.va_mode = flags::device_va_mode::MULTIPLE_VASPACES.into();
-    RmObject::new(driver, driver.client(), class::NV01_DEVICE_0, &mut params)
+    RmObject::new(driver, driver.client(), classes::NV01_DEVICE_0, &mut params)
 }
 
 /// Makes the subdevice object: the one GPU of the device.
@@ -52,7 +58,7 @@ pub(crate) fn subdevice(driver: &Arc<dyn Driver>, device: Handle) -> Result<RmOb
     RmObject::new(
         driver,
         device,
-        class::NV20_SUBDEVICE_0,
+        classes::NV20_SUBDEVICE_0,
         &mut rm::SubdeviceAlloc::default(),
     )
 }
@@ -131,7 +137,7 @@ pub(crate) fn info(objects: &Objects, classes: ClassSet, map_mode: MapMode) -> R
 fn sm_of(sm_version: u32) -> Option<SmVersion> {
     let (major, minor) = (sm_version >> 8, sm_version & 0xff);
     let sm = match (major, minor) {
-        (7 | 8 | 9, 0..=9) => major * 10 + minor,
+        (7..=9, 0..=9) => major * 10 + minor,
         (0xa, 0) => 100,
         (0xa, 4) => 120,
         _ => return None,
@@ -178,7 +184,7 @@ pub(crate) fn vaspace(
     .into();
     params.va_base = VASPACE_BASE.into();
     params.va_size = VASPACE_BYTES.into();
-    RmObject::new(driver, device, class::FERMI_VASPACE_A, &mut params)
+    RmObject::new(driver, device, classes::FERMI_VASPACE_A, &mut params)
 }
 
 /// Makes the object that stands for all of an address space when mapping by RM.
@@ -189,7 +195,7 @@ pub(crate) fn virtual_memory(
 ) -> Result<RmObject, Error> {
     let mut params = rm::MemoryVirtualAlloc::default();
     params.h_va_space = vaspace.0.into();
-    RmObject::new(driver, device, class::NV01_MEMORY_VIRTUAL, &mut params)
+    RmObject::new(driver, device, classes::NV01_MEMORY_VIRTUAL, &mut params)
 }
 
 /// Allocates memory; answers the object and the bytes that it really has.
@@ -227,7 +233,7 @@ pub(crate) fn memory(
             params.type_ = flags::memory_type::NOTIFIER.into();
             params.flags = (common | flags::alloc::PERSISTENT_VIDMEM).into();
             (
-                class::NV01_MEMORY_SYSTEM,
+                classes::NV01_MEMORY_SYSTEM,
                 flags::attr::physicality::ALLOW_NONCONTIGUOUS
                     | flags::attr::location::PCI
                     | flags::attr::coherency::CACHED,
@@ -251,7 +257,7 @@ pub(crate) fn memory(
                 )
             };
             (
-                class::NV01_MEMORY_LOCAL_USER,
+                classes::NV01_MEMORY_LOCAL_USER,
                 flags::attr::physicality::ALLOW_NONCONTIGUOUS | page_size,
                 flags::attr2::gpu_cacheable::YES | flags::attr2::zbc::PREFER_NO_ZBC | huge,
             )
@@ -319,7 +325,7 @@ pub(crate) fn channel_group(objects: &Objects) -> Result<RmObject, Error> {
     RmObject::new(
         &objects.driver,
         objects.device,
-        class::KEPLER_CHANNEL_GROUP_A,
+        classes::KEPLER_CHANNEL_GROUP_A,
         &mut params,
     )
 }
@@ -336,7 +342,7 @@ pub(crate) fn context_share(
     RmObject::new(
         &objects.driver,
         group,
-        class::FERMI_CONTEXT_SHARE_A,
+        classes::FERMI_CONTEXT_SHARE_A,
         &mut params,
     )
 }
@@ -379,7 +385,7 @@ pub(crate) fn debugger(objects: &Objects, compute: Handle) -> Result<RmObject, E
     RmObject::new(
         &objects.driver,
         objects.device,
-        class::GT200_DEBUGGER,
+        classes::GT200_DEBUGGER,
         &mut params,
     )
 }

@@ -64,7 +64,7 @@ pub(crate) struct Channel {
     doorbell: Arc<Doorbell>,
     space: Arc<AddressSpace>,
     /// The group outlives its channels.
-    _group: Arc<Group>,
+    group: Arc<Group>,
 }
 
 impl Channel {
@@ -98,6 +98,7 @@ impl Channel {
             .register_channel(channel.handle(), &mut making)?;
         calls::schedule(&*objects.driver, group.handle())?;
         drop(making);
+        group.add(token);
         Ok(Self {
             registration,
             debugger,
@@ -109,7 +110,7 @@ impl Channel {
             token,
             doorbell: Arc::clone(device.doorbell()),
             space: Arc::clone(device.space()),
-            _group: Arc::clone(group),
+            group: Arc::clone(group),
         })
     }
 
@@ -176,6 +177,7 @@ impl Channel {
 
 impl Drop for Channel {
     fn drop(&mut self) {
+        self.group.remove(self.token);
         if let Some(registration) = self.registration.take() {
             self.space.unregister_channel(&registration);
         }

@@ -418,7 +418,7 @@ impl DeviceInner {
             match &*group {
                 Some(group) if !group.is_dead() => Arc::clone(group),
                 _ => {
-                    let new = Arc::new(Group::new(&self.objects, &self.space)?);
+                    let new = Arc::new(Group::new(&self.objects, &self.space, &self.doorbell)?);
                     *group = Some(Arc::clone(&new));
                     new
                 }

@@ -148,10 +148,12 @@ impl FaultReport {
         let mut first = 0;
         while first < count {
             let here = (count - first).min(SMS_PER_CALL);
-            let mut params = rm::ReadAllSmErrorStates::default();
-            params.h_target_channel = channel.handle().0.into();
-            params.num_sms_to_read = here.into();
-            params.starting_sm = first.into();
+            let mut params = rm::ReadAllSmErrorStates {
+                h_target_channel: channel.handle().0.into(),
+                num_sms_to_read: here.into(),
+                starting_sm: first.into(),
+                ..Default::default()
+            };
             if let Err(error) = driver::control(&*device.objects().driver, debugger, &mut params) {
                 self.missing
                     .push(format!("multiprocessors from {first} on: {error}"));

@@ -3,9 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use nv_proto::unit::{GpuVa, Handle};
+use nv_proto::unit::{GpuVa, Handle, SubmitToken};
 
 use crate::device::lock;
+use crate::driver::Doorbell;
 use crate::object::RmObject;
 use crate::space::AddressSpace;
 use crate::{Error, calls};
@@ -20,13 +21,20 @@ pub(crate) struct Group {
     /// Addresses that the UVM driver maps the channels' own buffers at. Held while a channel is made: the driver
     /// schedules a group only when each of its channels is registered (seen on an H200).
     making: Mutex<Vec<GpuVa>>,
+    /// What rings the doorbell for each of its channels.
+    tokens: Mutex<Vec<SubmitToken>>,
+    doorbell: Arc<Doorbell>,
     /// The space outlives the channels that use it.
     space: Arc<AddressSpace>,
 }
 
 impl Group {
     /// Makes a group whose channels work in `space`.
-    pub(crate) fn new(objects: &calls::Objects, space: &Arc<AddressSpace>) -> Result<Self, Error> {
+    pub(crate) fn new(
+        objects: &calls::Objects,
+        space: &Arc<AddressSpace>,
+        doorbell: &Arc<Doorbell>,
+    ) -> Result<Self, Error> {
         let group = calls::channel_group(objects)?;
         let share = calls::context_share(objects, group.handle(), space.handle())?;
         Ok(Self {
@@ -34,6 +42,8 @@ impl Group {
             group: Some(group),
             dead: AtomicBool::new(false),
             making: Mutex::default(),
+            tokens: Mutex::default(),
+            doorbell: Arc::clone(doorbell),
             space: Arc::clone(space),
         })
     }
@@ -51,6 +61,26 @@ impl Group {
     /// The context share object.
     pub(crate) fn share(&self) -> Handle {
         self.share.handle()
+    }
+
+    /// Counts a channel among those that [`Group::ring_all`] rings for.
+    pub(crate) fn add(&self, token: SubmitToken) {
+        lock(&self.tokens).push(token);
+    }
+
+    /// Ends what [`Group::add`] began.
+    pub(crate) fn remove(&self, token: SubmitToken) {
+        lock(&self.tokens).retain(|other| *other != token);
+    }
+
+    /// Rings the doorbell once more for every channel. The GPU looks at each `GP_PUT` and finds nothing new, unless
+    /// an earlier doorbell was lost. That happens while channels are being made: on an H200, 2 of 5 runs of 14
+    /// devices opened at once each lost one, and none of 5 with this. All channels, since the work that is waited
+    /// for may itself wait for that of another.
+    pub(crate) fn ring_all(&self) {
+        for token in lock(&self.tokens).iter() {
+            self.doorbell.ring(*token);
+        }
     }
 
     /// Marks the group as ended by a fault: no channel of it runs again.

@@ -48,6 +48,10 @@ pub struct Launch<'a> {
 
 /// The bytes of the arguments, as they lie from the parameter base on.
 #[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "the inline arguments are what spares a launch an allocation"
+)]
 enum ArgArea {
     Inline([u8; INLINE_ARGS]),
     Heap(Vec<u8>),

@@ -61,7 +61,6 @@ impl Stream {
     }
 
     /// Begins a launch of `function`; [`Launch::submit`] ends it.
-    #[must_use]
     pub fn launch<'a>(&'a self, function: &'a Function) -> Launch<'a> {
         Launch::new(self, function)
     }
@@ -634,6 +633,7 @@ impl StreamInner {
             limit,
             || self.completed() >= value,
             || self.is_dead() || self.channel.notification().is_some(),
+            || self.group.ring_all(),
         )
     }
 

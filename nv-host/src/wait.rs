@@ -22,11 +22,16 @@ pub(crate) enum Outcome {
     TimedOut,
 }
 
-/// Waits until `done`, until `failed` (which is asked less often), or until `limit` has passed.
+/// How often a long wait calls `nudge`.
+const NUDGE: Duration = Duration::from_millis(2);
+
+/// Waits until `done`, until `failed` (which is asked less often), or until `limit` has passed. While it waits long
+/// it calls `nudge` once in a while.
 pub(crate) fn wait(
     limit: Duration,
     mut done: impl FnMut() -> bool,
     mut failed: impl FnMut() -> bool,
+    mut nudge: impl FnMut(),
 ) -> Outcome {
     if done() {
         return Outcome::Done;
@@ -42,6 +47,7 @@ pub(crate) fn wait(
         }
     }
     let mut sleep = FIRST_SLEEP;
+    let mut next_nudge = NUDGE;
     loop {
         // `failed` before `done`: what came true before the failure still counts as done.
         let broken = failed();
@@ -55,6 +61,10 @@ pub(crate) fn wait(
         if waited >= limit {
             return Outcome::TimedOut;
         }
+        if waited >= next_nudge {
+            nudge();
+            next_nudge = waited + NUDGE;
+        }
         std::thread::sleep(sleep.min(limit - waited));
         sleep = (sleep + sleep / 2).min(LAST_SLEEP);
     }
@@ -67,10 +77,10 @@ mod tests {
     #[test]
     fn each_outcome_is_told_apart() {
         let limit = Duration::from_millis(5);
-        assert_eq!(wait(limit, || true, || false), Outcome::Done);
-        assert_eq!(wait(limit, || false, || true), Outcome::Failed);
+        assert_eq!(wait(limit, || true, || false, || ()), Outcome::Done);
+        assert_eq!(wait(limit, || false, || true, || ()), Outcome::Failed);
         let start = Instant::now();
-        assert_eq!(wait(limit, || false, || false), Outcome::TimedOut);
+        assert_eq!(wait(limit, || false, || false, || ()), Outcome::TimedOut);
         assert!(start.elapsed() >= limit);
         assert!(start.elapsed() < Duration::from_secs(1));
         let mut looks = 0;
@@ -81,10 +91,22 @@ mod tests {
                     looks += 1;
                     looks > 1000
                 },
-                || false
+                || false,
+                || ()
             ),
             Outcome::Done
         );
+    }
+
+    #[test]
+    fn a_long_wait_nudges() {
+        let mut nudges = 0;
+        let limit = NUDGE * 8;
+        assert_eq!(
+            wait(limit, || false, || false, || nudges += 1),
+            Outcome::TimedOut
+        );
+        assert!((1..=8).contains(&nudges), "{nudges}");
     }
 
     #[test]
@@ -99,6 +121,7 @@ mod tests {
                 start.elapsed() > SPIN * 2
             },
             || start.elapsed() > SPIN * 2,
+            || (),
         );
         assert_eq!(outcome, Outcome::Done);
     }

@@ -38,6 +38,7 @@ pub const STACK_RESERVE: u32 = 0x0100_0000 - STACK_TOP;
 
 /// Where a generation's compiled code looks for what.
 #[derive(Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Layout {
     /// Block x, y, z.
     block: u16,
@@ -57,6 +58,7 @@ pub struct Layout {
 }
 
 #[derive(Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 struct Record {
     dynamic_shared: u16,
     total_shared: Option<u16>,
@@ -66,6 +68,7 @@ struct Record {
 }
 
 #[derive(Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 struct ClusterRows {
     extent: u16,
     reciprocal: u16,

@@ -10,6 +10,7 @@ use core::fmt;
 use heapless::Vec;
 
 use crate::qmd;
+pub use crate::rm::names::classes::*;
 use crate::unit::ClassId;
 
 pub use names::NAMES;
@@ -339,21 +340,6 @@ const fn same(mut a: &[u8], mut b: &[u8]) -> bool {
         (a, b) = (a_rest, b_rest);
     }
     a.is_empty() && b.is_empty()
-}
-
-// Objects of the resource manager that are no engines.
-classes! {
-    NV01_ROOT_CLIENT = 0x0041;
-    NV01_DEVICE_0 = 0x0080;
-    NV20_SUBDEVICE_0 = 0x2080;
-    NV01_MEMORY_SYSTEM = 0x003e;
-    NV01_MEMORY_LOCAL_USER = 0x0040;
-    NV01_MEMORY_VIRTUAL = 0x0070;
-    NV01_MEMORY_SYSTEM_OS_DESCRIPTOR = 0x0071;
-    FERMI_VASPACE_A = 0x90f1;
-    FERMI_CONTEXT_SHARE_A = 0x9067;
-    KEPLER_CHANNEL_GROUP_A = 0xa06c;
-    GT200_DEBUGGER = 0x83de;
 }
 
 classes! {

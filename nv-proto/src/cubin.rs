@@ -64,6 +64,15 @@ pub struct Cubin<'a> {
     symbol_table: SectionIndex,
 }
 
+logged!(
+    Cubin<'_>,
+    cubin,
+    "cubin for {}: {=usize} sections, {=usize} kernels",
+    cubin.sm(),
+    cubin.section_count(),
+    cubin.kernel_count()
+);
+
 /// Which variant of an architecture a file is for.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]

@@ -77,6 +77,14 @@ pub struct Prepared {
     qmd: Qmd,
 }
 
+logged!(
+    Prepared,
+    prepared,
+    "{} on {}",
+    prepared.kernel,
+    prepared.device.sm()
+);
+
 /// A kernel on a device in blocks of one shape, ready to be launched.
 #[derive(Clone, Copy, Debug)]
 pub struct Shaped {
@@ -93,6 +101,16 @@ pub struct Shaped {
     resident: Option<u64>,
     bank0_bytes: u32,
 }
+
+logged!(
+    Shaped,
+    shaped,
+    "{} in {} on {}: {=u32} blocks at once on each multiprocessor",
+    shaped.kernel,
+    shaped.shape,
+    shaped.device.sm(),
+    shaped.blocks_per_sm
+);
 
 /// Checks a kernel against a device and encodes what the two decide.
 ///

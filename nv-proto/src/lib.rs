@@ -17,6 +17,9 @@
 #[cfg(any(test, feature = "std"))]
 extern crate std;
 
+#[macro_use]
+mod log;
+
 pub mod bank0;
 pub mod bits;
 pub mod class;

@@ -25,6 +25,7 @@ use crate::unit::ClassId;
 
 /// What classes a channel's words are for.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Bindings {
     /// The channel's own class, which takes methods below 0x100.
     host: Option<ClassId>,
@@ -83,6 +84,7 @@ impl Bindings {
 
 /// The data that a line is about.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Data<'a> {
     /// Words that follow the header: one, or all that go to one method.
     Words(&'a [u32]),
@@ -122,6 +124,15 @@ pub struct FieldText {
     pub name: Option<&'static str>,
 }
 
+logged!(
+    FieldText,
+    text,
+    "{=str}={=u32:#x} {}",
+    text.field.spec.name,
+    text.value,
+    text.name
+);
+
 impl fmt::Display for FieldText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.field.spec.name)?;
@@ -134,6 +145,7 @@ impl fmt::Display for FieldText {
 
 /// Data for one method.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct MethodLine<'a> {
     /// Where the data is, in words from the start; the header for an immediate.
     pub offset: usize,
@@ -201,6 +213,7 @@ impl MethodLine<'_> {
 
 /// One line: what a packet does to one method, or what a header without a method does.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Line<'a> {
     /// Data for a method.
     Method(MethodLine<'a>),
@@ -309,6 +322,8 @@ pub struct Lines<'a> {
     bindings: Bindings,
 }
 
+logged!(Lines<'_>, lines, "lines of {}", lines.packets);
+
 impl<'a> Lines<'a> {
     /// What is bound after the lines read so far.
     #[must_use]
@@ -405,6 +420,7 @@ impl FusedIterator for Lines<'_> {}
 
 /// What `MEM_OP_A` to `MEM_OP_D` mean: `MEM_OP_D` says, in the same packet.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 enum Scope {
     Any,
     Membar,

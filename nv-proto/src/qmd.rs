@@ -412,16 +412,7 @@ impl fmt::Debug for Qmd {
 #[cfg(feature = "defmt")]
 impl defmt::Format for Qmd {
     fn format(&self, f: defmt::Formatter<'_>) {
-        defmt::write!(f, "QMD {}", self.version);
-        for value in self.fields() {
-            defmt::write!(
-                f,
-                " {=str}[{=u32}]={=u32:#x}",
-                value.field.name,
-                value.index,
-                value.raw
-            );
-        }
+        defmt::write!(f, "QMD {}{}", self.version, self.fields());
     }
 }
 
@@ -444,6 +435,22 @@ impl fmt::Display for Qmd {
 pub struct Diff<'a> {
     from: &'a Qmd,
     to: &'a Qmd,
+}
+
+#[cfg(feature = "defmt")]
+impl defmt::Format for Diff<'_> {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        for change in self.fields() {
+            defmt::write!(
+                f,
+                "{=str}[{=u32}]: {=u32:#x} -> {=u32:#x} ",
+                change.field.name,
+                change.index,
+                change.from,
+                change.to
+            );
+        }
+    }
 }
 
 /// A field in which two descriptors differ.

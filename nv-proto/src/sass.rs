@@ -49,6 +49,7 @@ pub struct Unknown {
 
 /// Which lanes an instruction runs for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Guard {
     /// The predicate; [`PT`] is always true.
     pub pred: u8,
@@ -60,6 +61,7 @@ pub struct Guard {
 
 /// How the base register of an address counts.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum BaseKind {
     /// One 32-bit register.
     #[default]
@@ -78,6 +80,7 @@ pub enum BaseKind {
 
 /// The address of a memory or constant operand: parts that add up.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Address {
     /// Register.
     pub base: Option<u8>,
@@ -93,6 +96,7 @@ pub struct Address {
 
 /// One operand.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Operand {
     /// Nothing: the form has the slot, this instruction leaves it out.
     #[default]
@@ -145,6 +149,7 @@ pub enum Operand {
 
 /// An operand with what is said about it.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Arg {
     /// The operand.
     pub operand: Operand,
@@ -181,7 +186,11 @@ pub struct Inst {
     zero_bases_alone: u16,
     zero_uregs: u16,
     spaced: u16,
+    aliases: u8,
 }
+
+logged!(Op, op, "{=str}", op.name());
+logged!(Inst, inst, "{}", defmt::Display2Format(inst));
 
 impl Inst {
     /// The operands in the order of the form, those included that are not printed.
@@ -212,6 +221,27 @@ impl Inst {
     #[must_use]
     pub fn bits(&self, lo: u8, hi: u8) -> u64 {
         bits(word(self.words), lo, hi)
+    }
+
+    /// Puts the modifiers in the order of a list; those of one rank stay as they are.
+    fn sort_mods(&mut self, order: &[(&'static str, u8)]) {
+        if order.is_empty() {
+            return;
+        }
+        let rank = |text: &str| order.iter().find(|o| o.0 == text).map_or(u8::MAX, |o| o.1);
+        let mods = self.mods.get_mut(..self.mod_count).unwrap_or(&mut []);
+        // Insertion: stable, and there are few.
+        for end in 1..mods.len() {
+            for at in (1..=end).rev() {
+                let [a, b] = mods.get_mut(at.wrapping_sub(1)..=at).unwrap_or(&mut []) else {
+                    break;
+                };
+                if rank(a) <= rank(b) {
+                    break;
+                }
+                core::mem::swap(a, b);
+            }
+        }
     }
 
     fn push_mod(&mut self, text: &'static str) -> Option<()> {
@@ -257,6 +287,7 @@ fn try_decode(words: [u64; 2], sm: SmVersion) -> Option<Inst> {
         zero_bases_alone: 0,
         zero_uregs: 0,
         spaced: 0,
+        aliases: form.aliases,
     };
     let mut parts = [Parts::default(); MAX_OPERANDS];
     for (part, slot) in parts.iter_mut().zip(form.slots) {
@@ -296,6 +327,7 @@ fn try_decode(words: [u64; 2], sm: SmVersion) -> Option<Inst> {
             apply_words(&mut inst, &mut parts, text)?;
         }
     }
+    inst.sort_mods(form.order);
     for (at, slot) in form.slots.iter().enumerate() {
         let slot = table::SLOTS.get(usize::from(*slot))?;
         let part = parts.get(at)?;
@@ -317,7 +349,16 @@ fn try_decode(words: [u64; 2], sm: SmVersion) -> Option<Inst> {
             Presence::Unless(value) => !is_default(&arg, value),
             Presence::ModifierUnless(value) => part.present && !is_default(&arg, value),
         };
-        *inst.args.get_mut(at)? = Arg { shown, ..arg };
+        let operand = match arg.operand {
+            // The reciprocals of doubles take the high word of one.
+            Operand::F32(n) if inst.has(".RCP64H") || inst.has(".RSQ64H") => Operand::F64Hi(n),
+            operand => operand,
+        };
+        *inst.args.get_mut(at)? = Arg {
+            operand,
+            shown,
+            ..arg
+        };
     }
     Some(inst)
 }
@@ -430,6 +471,10 @@ impl Parts {
                 Part::Bindless => bindless = u8::try_from(value).ok(),
                 Part::Offset => offset = i32::try_from(value).ok()?,
             }
+        }
+        // Where the bank has a number, no register hides in the bits that would name one.
+        if !self.bindless && bindless.is_some_and(|n| n != 0) {
+            return None;
         }
         let address = Address {
             base: base.filter(|_| self.has_base || self.base_kind != BaseKind::Plain),

@@ -87,6 +87,8 @@ pub struct MapExternalAllocation {
     other: MapExternalAllocationParamsBefore550,
 }
 
+logged!(MapExternalAllocation, mapping, "{}", mapping.params);
+
 impl MapExternalAllocation {
     const CHANGED: DriverVersion = v(550, 40, 53);
 

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use nv_proto::gpfifo;
 use nv_proto::unit::ClassId;
 
 use crate::fault::{Report, Stop};
@@ -80,6 +81,7 @@ impl Group {
 pub(crate) struct Channel {
     /// Its number on the GPU, the low bits of its work submit token.
     pub(crate) id: u32,
+    pub(crate) class: ClassId,
     pub(crate) group: Arc<Group>,
     pub(crate) space: Arc<Space>,
     /// Address of the ring of GPFIFO entries.
@@ -93,6 +95,8 @@ pub(crate) struct Channel {
     /// Set once the channel is freed: a running grid stops.
     pub(crate) cancel: AtomicBool,
     pub(crate) scheduled: AtomicBool,
+    /// Whether its doorbell rang since a worker last began to run it.
+    pub(crate) rung: AtomicBool,
     /// The engine classes made on it.
     objects: Mutex<Vec<ClassId>>,
     /// What stopped it.
@@ -104,6 +108,7 @@ pub(crate) struct Channel {
 /// What a channel is made of.
 pub(crate) struct Setup {
     pub(crate) id: u32,
+    pub(crate) class: ClassId,
     pub(crate) group: Arc<Group>,
     pub(crate) space: Arc<Space>,
     pub(crate) ring: u64,
@@ -113,18 +118,19 @@ pub(crate) struct Setup {
 }
 
 impl Channel {
-    /// Offset of GP_GET in the control area (`Nvc86fControl`).
-    pub(crate) const GP_GET: u64 = 0x88;
+    /// Offset of GP_GET in the control area.
+    pub(crate) const GP_GET: u64 = gpfifo::USERD_GP_GET as u64;
     /// Offset of GP_PUT.
-    pub(crate) const GP_PUT: u64 = 0x8c;
-    /// Size of the control area (`NV_RAMUSERD`).
-    pub(crate) const USERD_BYTES: u64 = 512;
+    pub(crate) const GP_PUT: u64 = gpfifo::USERD_GP_PUT as u64;
+    /// Size of the control area.
+    pub(crate) const USERD_BYTES: u64 = gpfifo::USERD_BYTES as u64;
     /// Size of one record of the error notifier.
     pub(crate) const NOTIFIER_BYTES: u64 = 16;
 
     pub(crate) fn new(setup: Setup) -> Arc<Self> {
         let Setup {
             id,
+            class,
             group,
             space,
             ring,
@@ -134,6 +140,7 @@ impl Channel {
         } = setup;
         let channel = Arc::new(Self {
             id,
+            class,
             group: group.clone(),
             space,
             ring,
@@ -142,6 +149,7 @@ impl Channel {
             notifier,
             cancel: AtomicBool::new(false),
             scheduled: AtomicBool::new(false),
+            rung: AtomicBool::new(false),
             objects: Mutex::default(),
             stopped: Mutex::default(),
             execution: Mutex::default(),

@@ -85,8 +85,13 @@ impl Compute {
                 self.idle();
                 Ok(())
             }
-            other if STATE.contains(&other) || NO_EFFECT.contains(&other.bytes()) => Ok(()),
-            other => Err(unknown_method(COMPUTE.0, COMPUTE.1, other.bytes(), data)),
+            other if STATE.contains(&other) || has_no_effect(other.bytes()) => Ok(()),
+            other => Err(unknown_method(
+                COMPUTE,
+                context.gpu.chip.compute_class(),
+                other,
+                data,
+            )),
         }
     }
 
@@ -271,8 +276,22 @@ const STATE: &[MethodAddr] = &[
     compute::SET_REPORT_SEMAPHORE_C,
 ];
 
-/// Methods that change nothing here: there are no caches, clocks, counters, textures or trap handlers
-/// (names in `clcbc0.h`).
+/// Whether a method changes nothing here: there are no caches, clocks, counters, textures or trap handlers,
+/// and macros may be loaded but not called (names in `clcbc0.h`).
+fn has_no_effect(method: u16) -> bool {
+    NO_EFFECT.contains(&method)
+        || matches!(method,
+            // LOAD_MME_*, SET_MME_SHADOW_RAM_CONTROL
+            0x114..=0x124
+            // SET_RESERVED_SW_METHOD
+            | 0x220..=0x23c | 0x24c..=0x268
+            // SET_FALCON
+            | 0x500..=0x53c
+            // SET_MME_SHADOW_SCRATCH
+            | 0x3400..=0x37fc)
+}
+
+/// Single methods without effect.
 const NO_EFFECT: &[u16] = &[
     0x100, // NO_OPERATION
     0x13c, // SEND_GO_IDLE

@@ -1,5 +1,6 @@
 //! The copy engine.
 
+use nv_proto::push::MethodAddr;
 use nv_proto::push::compute::MemoryLayout;
 use nv_proto::push::copy::{
     self, AddressType, DataTransferType, LaunchDma, RemapSource, SemaphoreReduction, SemaphoreType,
@@ -31,17 +32,18 @@ impl Copy {
     pub(crate) fn method(
         &mut self,
         context: &Context<'_>,
-        method: u16,
+        method: MethodAddr,
         data: u32,
     ) -> Result<(), Stop> {
         let known = copy::ADDRESSES
             .iter()
-            .any(|(_, address)| address.bytes() == method);
+            .any(|(_, address)| *address == method);
         if !known {
-            return Err(unknown_method(COPY.0, COPY.1, method, data));
+            let class = context.gpu.chip.copy_class();
+            return Err(unknown_method(COPY, class, method, data));
         }
-        self.registers.set(method, data);
-        if method == copy::LAUNCH_DMA.bytes() {
+        self.registers.set(method.bytes(), data);
+        if method == copy::LAUNCH_DMA {
             self.launch(context, data)
         } else {
             Ok(())
@@ -81,7 +83,7 @@ impl Copy {
             return refuse("a copy type other than the default");
         }
         let registers = &self.registers;
-        let number = |method: nv_proto::push::MethodAddr| u64::from(registers.get(method.bytes()));
+        let number = |method: MethodAddr| u64::from(registers.get(method.bytes()));
         let transfer = Transfer {
             source: registers.upper_lower(copy::OFFSET_IN_UPPER.bytes()),
             target: registers.upper_lower(copy::OFFSET_OUT_UPPER.bytes()),

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use nv_proto::push::{MethodAddr, table};
+use nv_proto::unit::ClassId;
+
 use crate::access;
 use crate::channel::Channel;
 use crate::fault::{self, Stop};
@@ -11,7 +14,9 @@ use crate::mmu::PageTable;
 
 /// Where an engine runs.
 pub(crate) struct Context<'a> {
-    pub(crate) gpu: &'a Gpu,
+    pub(crate) gpu: &'a Arc<Gpu>,
+    /// The worker that runs the channel.
+    pub(crate) worker: usize,
     pub(crate) channel: &'a Channel,
     /// The channel's mappings, as of the entry that runs.
     pub(crate) table: Arc<PageTable>,
@@ -197,10 +202,22 @@ impl Release {
     }
 }
 
-/// A method that its class does not have, or that is not implemented.
-pub(crate) fn unknown_method(engine: &str, code: u32, method: u16, data: u32) -> Stop {
-    let text =
-        format!("{engine}: method {method:#x} (data {data:#x}) is unknown or not implemented");
+/// A method that its class does not have, or that is not implemented: the text says which.
+pub(crate) fn unknown_method(
+    (engine, code): (&str, u32),
+    class: ClassId,
+    method: MethodAddr,
+    data: u32,
+) -> Stop {
+    let of = nv_proto::class::name(class).unwrap_or("an unnamed class");
+    let text = match table::method(class, method) {
+        Some(named) => {
+            format!(
+                "{engine}: {named} (method {method}) of {of}, data {data:#x}, is not implemented"
+            )
+        }
+        None => format!("{engine}: {of} has no method {method} (data {data:#x})"),
+    };
     Stop::new(code, text)
 }
 

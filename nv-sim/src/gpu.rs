@@ -27,9 +27,20 @@ pub(crate) struct Gpu {
     channels: Mutex<BTreeMap<u32, Arc<Channel>>>,
     /// One bit for each channel whose doorbell was rung.
     rung: [AtomicU64; Self::CHANNELS / 64],
+    /// The channels that may have something to do.
+    busy: Mutex<Vec<Arc<Channel>>>,
     stop: AtomicBool,
-    worker: OnceLock<Thread>,
+    workers: [Worker; Self::WORKERS],
+    handles: Mutex<Vec<JoinHandle<()>>>,
     clock: Clock,
+}
+
+/// One thread that runs channels.
+#[derive(Debug, Default)]
+struct Worker {
+    thread: OnceLock<Thread>,
+    /// Whether it is running a grid, which may take any time.
+    in_grid: AtomicBool,
 }
 
 impl fmt::Debug for Gpu {
@@ -45,12 +56,11 @@ impl Gpu {
     /// Channels that a GPU has: the token's channel field is 12 bits wide.
     pub(crate) const CHANNELS: usize = 4096;
 
-    /// Makes a GPU and starts its worker.
-    pub(crate) fn start(
-        index: u32,
-        chip: Chip,
-        capacity: u64,
-    ) -> std::io::Result<(Arc<Self>, JoinHandle<()>)> {
+    /// The most threads that run channels. All but the first are started when those before are in grids.
+    const WORKERS: usize = 4;
+
+    /// Makes a GPU and starts its first worker.
+    pub(crate) fn start(index: u32, chip: Chip, capacity: u64) -> std::io::Result<Arc<Self>> {
         let mut uuid = *b"nv-sim \0\0\0\0\0\0\0\0\0";
         for (target, source) in uuid.iter_mut().skip(8).zip(chip.code_name().bytes()) {
             *target = source;
@@ -64,26 +74,49 @@ impl Gpu {
             used: AtomicU64::new(0),
             channels: Mutex::default(),
             rung: [const { AtomicU64::new(0) }; Self::CHANNELS / 64],
+            busy: Mutex::default(),
             stop: AtomicBool::new(false),
-            worker: OnceLock::new(),
+            workers: Default::default(),
+            handles: Mutex::default(),
             clock: Clock::default(),
         });
-        let shared = gpu.clone();
-        let name = format!("nv-sim gpu {index}");
-        let worker = thread::Builder::new()
-            .name(name)
-            .spawn(move || shared.work())?;
-        let _ = gpu.worker.set(worker.thread().clone());
-        Ok((gpu, worker))
+        gpu.start_worker()?;
+        Ok(gpu)
     }
 
-    /// Tells the worker to end: running grids stop.
+    /// Starts one more worker, if there may be one.
+    fn start_worker(self: &Arc<Self>) -> std::io::Result<()> {
+        let mut handles = lock(&self.handles);
+        let number = handles.len();
+        let Some(worker) = self.workers.get(number) else {
+            return Ok(());
+        };
+        if self.stop.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        let shared = self.clone();
+        let name = format!("nv-sim gpu {}.{number}", self.index);
+        let handle = thread::Builder::new()
+            .name(name)
+            .spawn(move || shared.work(number))?;
+        let _ = worker.thread.set(handle.thread().clone());
+        handles.push(handle);
+        Ok(())
+    }
+
+    /// Ends the workers: running grids stop.
     pub(crate) fn shut_down(&self) {
-        self.stop.store(true, Ordering::Release);
+        self.stop.store(true, Ordering::SeqCst);
         for channel in lock(&self.channels).values() {
             channel.cancel.store(true, Ordering::Release);
         }
-        self.wake();
+        let handles = std::mem::take(&mut *lock(&self.handles));
+        for handle in handles {
+            handle.thread().unpark();
+            // A worker that panicked has nothing left to end.
+            let _ = handle.join();
+        }
+        lock(&self.busy).clear();
     }
 
     /// Nanoseconds, as the GPU's timer counts them.
@@ -144,27 +177,64 @@ impl Gpu {
     }
 
     /// Notes that a channel may have work.
-    pub(crate) fn ring(&self, token: SubmitToken) {
+    pub(crate) fn ring(self: &Arc<Self>, token: SubmitToken) {
         let id = token.0 as usize % Self::CHANNELS;
         if let Some(word) = self.rung.get(id / 64) {
-            word.fetch_or(1 << (id % 64), Ordering::AcqRel);
+            word.fetch_or(1 << (id % 64), Ordering::SeqCst);
         }
         self.wake();
     }
 
-    fn wake(&self) {
-        if let Some(worker) = self.worker.get() {
-            worker.unpark();
+    /// Wakes the first worker that is not in a grid, or starts one.
+    fn wake(self: &Arc<Self>) {
+        for worker in &self.workers {
+            let Some(thread) = worker.thread.get() else {
+                // Where the host has no thread to spare, the channel waits until a grid ends.
+                let _ = self.start_worker();
+                return;
+            };
+            if !worker.in_grid.load(Ordering::SeqCst) {
+                thread.unpark();
+                return;
+            }
         }
     }
 
-    /// The worker: goes round the channels that have work.
-    fn work(&self) {
-        let mut busy: Vec<Arc<Channel>> = Vec::new();
+    /// Runs a grid on worker `number`; meanwhile another worker takes care of the other channels.
+    pub(crate) fn run_grid<R>(self: &Arc<Self>, number: usize, run: impl FnOnce() -> R) -> R {
+        let set = |in_grid| {
+            if let Some(worker) = self.workers.get(number) {
+                worker.in_grid.store(in_grid, Ordering::SeqCst);
+            }
+        };
+        set(true);
+        // A doorbell that rang before this was seen woke this worker: the bit tells. One that rings from here
+        // on wakes another.
+        let rung = self
+            .rung
+            .iter()
+            .any(|word| word.load(Ordering::SeqCst) != 0);
+        if rung || lock(&self.busy).len() > 1 {
+            self.wake();
+        }
+        let result = run();
+        set(false);
+        result
+    }
+
+    /// A worker: goes round the channels that have work.
+    fn work(self: &Arc<Self>, number: usize) {
         let mut quiet_rounds = 0_u32;
-        while !self.stop.load(Ordering::Acquire) {
-            self.collect_rung(&mut busy);
-            if busy.is_empty() {
+        while !self.stop.load(Ordering::SeqCst) {
+            self.collect_rung();
+            let mut before = self.workers.iter().take(number);
+            let needed = before.all(|worker| worker.in_grid.load(Ordering::SeqCst));
+            let channels = if needed {
+                lock(&self.busy).clone()
+            } else {
+                Vec::new()
+            };
+            if channels.is_empty() {
                 // Right after looking, and not after running: what runs may park on its own account, and so
                 // take a wake-up that was meant for here.
                 quiet_rounds = 0;
@@ -172,45 +242,55 @@ impl Gpu {
                 continue;
             }
             let mut ran = false;
-            busy.retain(|channel| match host::advance(self, channel) {
-                Progress::Ran => {
-                    ran = true;
-                    true
+            for channel in channels {
+                match host::advance(self, number, &channel) {
+                    Progress::Ran => ran = true,
+                    Progress::Waiting | Progress::Elsewhere => {}
+                    Progress::Done => self.no_longer_busy(&channel),
                 }
-                Progress::Waiting => true,
-                Progress::Done => false,
-            });
+            }
             if ran {
                 quiet_rounds = 0;
-            } else if !busy.is_empty() {
-                // Every channel waits for a semaphore, which a CPU may write at any time with no doorbell.
-                quiet_rounds = quiet_rounds.saturating_add(1);
-                match quiet_rounds {
-                    0..64 => thread::yield_now(),
-                    64..512 => thread::park_timeout(Duration::from_micros(50)),
-                    _ => thread::park_timeout(Duration::from_micros(500)),
-                }
+                continue;
+            }
+            // Every channel waits for a semaphore, which a CPU may write at any time with no doorbell, or is
+            // in a grid.
+            quiet_rounds = quiet_rounds.saturating_add(1);
+            match quiet_rounds {
+                0..64 => thread::yield_now(),
+                64..512 => thread::park_timeout(Duration::from_micros(50)),
+                _ => thread::park_timeout(Duration::from_micros(500)),
             }
         }
     }
 
-    fn collect_rung(&self, busy: &mut Vec<Arc<Channel>>) {
+    fn collect_rung(&self) {
         for (index, word) in self.rung.iter().enumerate() {
-            if word.load(Ordering::Relaxed) == 0 {
+            if word.load(Ordering::SeqCst) == 0 {
                 continue;
             }
-            let mut bits = word.swap(0, Ordering::AcqRel);
+            let mut bits = word.swap(0, Ordering::SeqCst);
             while bits != 0 {
                 let id = index as u32 * 64 + bits.trailing_zeros();
                 bits &= bits - 1;
                 let Some(channel) = lock(&self.channels).get(&id).cloned() else {
                     continue;
                 };
+                let mut busy = lock(&self.busy);
+                channel.rung.store(true, Ordering::SeqCst);
                 // Not by number: a freed channel's may be in use again.
                 if !busy.iter().any(|other| Arc::ptr_eq(other, &channel)) {
                     busy.push(channel);
                 }
             }
+        }
+    }
+
+    /// Takes a channel off the list, unless its doorbell rang while it ran.
+    fn no_longer_busy(&self, channel: &Arc<Channel>) {
+        let mut busy = lock(&self.busy);
+        if !channel.rung.load(Ordering::SeqCst) || !channel.is_runnable() {
+            busy.retain(|other| !Arc::ptr_eq(other, channel));
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The host engine: fetches GPFIFO entries and their words, runs its own methods, hands out the others.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
+use std::sync::{Arc, TryLockError};
+use std::time::{Duration, Instant};
 
 use nv_proto::gpfifo::{Fetch, GpEntry, Opcode, Segment};
 use nv_proto::push::host::{self, SemExecute, SemOperation, SemReduction};
@@ -8,7 +10,7 @@ use nv_proto::push::{MethodWrite, PushReader};
 use nv_proto::unit::ClassId;
 
 use crate::access;
-use crate::channel::{Channel, lock};
+use crate::channel::Channel;
 use crate::compute::{Compute, Origin};
 use crate::copy::Copy;
 use crate::engine::{Context, HOST, Reduction, Registers, Release, bad_data, unknown_method};
@@ -22,20 +24,30 @@ pub(crate) enum Progress {
     Ran,
     /// It waits for a semaphore.
     Waiting,
+    /// Another worker runs it.
+    Elsewhere,
     /// It has nothing to do until its doorbell rings.
     Done,
 }
 
-/// Runs a channel for a while.
-pub(crate) fn advance(gpu: &Gpu, channel: &Channel) -> Progress {
-    let mut execution = lock(&channel.execution);
+/// Runs a channel for a while, on the worker of this number.
+pub(crate) fn advance(gpu: &Arc<Gpu>, worker: usize, channel: &Channel) -> Progress {
+    let mut execution = match channel.execution.try_lock() {
+        Ok(execution) => execution,
+        Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+        Err(TryLockError::WouldBlock) => return Progress::Elsewhere,
+    };
     // Looked at under the lock: who frees a channel takes it after saying so.
     if !channel.is_runnable() {
         return Progress::Done;
     }
+    // What rings from here on is not seen for certain.
+    channel.rung.store(false, Ordering::SeqCst);
+    fence(Ordering::SeqCst);
     let table = channel.space.snapshot();
     let mut context = Context {
         gpu,
+        worker,
         channel,
         table,
     };
@@ -117,6 +129,8 @@ impl Acquire {
 
 /// Packets that run before other channels get a turn.
 const PACKETS_PER_TURN: usize = 4096;
+/// How long a channel runs before others get a turn; a grid ends first.
+const TURN: Duration = Duration::from_millis(2);
 
 impl Execution {
     fn run(&mut self, context: &mut Context<'_>) -> Result<Progress, Stop> {
@@ -134,6 +148,7 @@ impl Execution {
         mut words: Vec<u32>,
     ) -> Result<(Vec<u32>, Progress), Stop> {
         let mut ran = false;
+        let start = Instant::now();
         for _ in 0..PACKETS_PER_TURN {
             if context.channel.cancel.load(Ordering::Acquire) {
                 return Err(Stop::Cancelled);
@@ -156,6 +171,9 @@ impl Execution {
                 return Ok((words, Progress::Done));
             }
             self.run_packet(context, &words)?;
+            if start.elapsed() > TURN {
+                break;
+            }
         }
         Ok((words, Progress::Ran))
     }
@@ -275,7 +293,7 @@ impl Execution {
                 };
                 self.compute.method(context, write.method, data, origin)
             }
-            Some(Engine::Copy) => self.copy.method(context, method, data),
+            Some(Engine::Copy) => self.copy.method(context, write.method, data),
             None => {
                 let text = format!(
                     "method {method:#x} (data {data:#x}) on subchannel {subchannel}, bound to no class"
@@ -321,7 +339,7 @@ impl Execution {
             | host::FB_FLUSH
             | host::SET_REFERENCE
             | host::YIELD => Ok(()),
-            other => Err(unknown_method(HOST.0, HOST.1, other.bytes(), data)),
+            other => Err(unknown_method(HOST, context.channel.class, other, data)),
         }
     }
 

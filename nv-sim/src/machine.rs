@@ -10,7 +10,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 
 use nv_proto::rm::{DriverVersion, Status};
 use nv_proto::unit::{ClassId, Handle};
@@ -50,7 +49,6 @@ impl Default for Options {
 pub struct Machine {
     options: Options,
     gpus: Vec<Arc<Gpu>>,
-    workers: Vec<JoinHandle<()>>,
     clients: Mutex<BTreeMap<u32, Client>>,
     /// Numbers memory objects for the page tables.
     next_object: AtomicU64,
@@ -83,14 +81,11 @@ impl Machine {
         let mut machine = Self {
             options,
             gpus: Vec::new(),
-            workers: Vec::new(),
             clients: Mutex::default(),
             next_object: AtomicU64::new(1),
         };
         for (index, chip) in (0..).zip(chips) {
-            let (gpu, worker) = Gpu::start(index, *chip, options.memory)?;
-            machine.gpus.push(gpu);
-            machine.workers.push(worker);
+            machine.gpus.push(Gpu::start(index, *chip, options.memory)?);
         }
         Ok(Arc::new(machine))
     }
@@ -220,10 +215,6 @@ impl Drop for Machine {
     fn drop(&mut self) {
         for gpu in &self.gpus {
             gpu.shut_down();
-        }
-        for worker in self.workers.drain(..) {
-            // A worker that panicked has nothing left to end.
-            let _ = worker.join();
         }
     }
 }

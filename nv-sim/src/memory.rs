@@ -111,7 +111,7 @@ impl Span {
     /// `length` bytes of `memory` from `offset` on, both multiples of 8; `None` where that is not inside.
     #[must_use]
     pub fn new(memory: Arc<Memory>, offset: u64, length: u64) -> Option<Self> {
-        if offset % 8 != 0 || length % 8 != 0 || length == 0 {
+        if !offset.is_multiple_of(8) || !length.is_multiple_of(8) || length == 0 {
             return None;
         }
         let first = usize::try_from(offset / 8).ok()?;

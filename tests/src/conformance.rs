@@ -31,7 +31,7 @@ pub fn module(device: &Device, name: &str) -> Module {
 }
 
 fn sm(device: &Device) -> String {
-    device.info().sm.to_string().replace("sm_", "sm_")
+    device.info().sm.to_string()
 }
 
 fn is_simulated(device: &Device) -> bool {
@@ -179,7 +179,7 @@ pub fn reduction(options: &Options) {
     launch
         .arg(&on_a)
         .arg(&on_sums)
-        .arg(n as i32)
+        .arg(n)
         .submit()
         .unwrap()
         .wait()

@@ -428,7 +428,7 @@ proptest! {
         let name = name.replace(['/', '\0'], "_");
         let machine = Machine::new()
             .module(&text)
-            .file(&format!("proc/driver/nvidia/gpus/0000:29:00.0/information"), &text)
+            .file("proc/driver/nvidia/gpus/0000:29:00.0/information", &text)
             .file(&format!("sys/bus/pci/devices/_{name}/vendor"), &text);
         prop_assert_eq!(machine.gpus().len(), 1);
         let report = machine.report(&[]);

@@ -1,5 +1,10 @@
 //! Pushbuffers: headers against the facts, typed methods against the reference's words, and readers
 //! against anything.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "helpers of tests fail the test that calls them"
+)]
 
 use nv_proto::push::{
     Header, MethodAddr, PushReader, PushWriter, RunOp, SecOp, Subchannel, compute, copy, host,
@@ -437,6 +442,78 @@ fn runs_spread_over_methods() {
     assert_eq!(reader.next(), None);
 }
 
+/// The helpers' packets: fills and copies of lines as the facts name them, a descriptor with its own methods.
+#[test]
+fn helpers_write_what_they_say() {
+    use nv_proto::class::Generation;
+    use nv_proto::pretty::{Bindings, lines};
+
+    let names = |words: &[u32]| -> Vec<String> {
+        lines(words, Bindings::of(Generation::Ada))
+            .map(|line| line.unwrap().to_string()[36..].to_owned())
+            .collect()
+    };
+    let fill = written(|push| {
+        copy::fill(
+            push,
+            Subchannel::COPY,
+            GpuVa(0x12_3456_7890),
+            0xdead_beef,
+            1000,
+        )
+    });
+    assert_eq!(
+        names(&fill),
+        [
+            "SET_REMAP_CONST_A 0xdeadbeef",
+            "SET_REMAP_CONST_B 0x00000000",
+            "SET_REMAP_COMPONENTS 0x00030004 DST_X=CONST_A COMPONENT_SIZE=FOUR",
+            "OFFSET_OUT_UPPER 0x00000012",
+            "OFFSET_OUT_LOWER 0x34567890",
+            "LINE_LENGTH_IN 0x000003e8",
+            "LAUNCH_DMA 0x00000582 DATA_TRANSFER_TYPE=NON_PIPELINED SRC_MEMORY_LAYOUT=PITCH \
+             DST_MEMORY_LAYOUT=PITCH REMAP_ENABLE=TRUE",
+        ]
+    );
+    let lines_of = written(|push| {
+        let offsets = copy::Offsets {
+            src: GpuVa(0x1_0000_0000),
+            dst: GpuVa(0x2_0000_0000),
+        };
+        copy::lines(
+            push,
+            Subchannel::COPY,
+            offsets,
+            copy::Pitches { src: 64, dst: 128 },
+            60,
+            4,
+        )
+    });
+    assert_eq!(lines_of.len(), 1 + 8 + 2);
+    assert_eq!(
+        names(&lines_of)[4..],
+        [
+            "PITCH_IN 0x00000040",
+            "PITCH_OUT 0x00000080",
+            "LINE_LENGTH_IN 0x0000003c",
+            "LINE_COUNT 0x00000004",
+            "LAUNCH_DMA 0x00000382 DATA_TRANSFER_TYPE=NON_PIPELINED SRC_MEMORY_LAYOUT=PITCH \
+             DST_MEMORY_LAYOUT=PITCH MULTI_LINE_ENABLE=TRUE",
+        ]
+    );
+    let inline = written(|push| {
+        compute::inline_qmd(
+            push,
+            Subchannel::COMPUTE,
+            GpuVa(0x1_0123_4567_8900),
+            &[7; 96],
+        )
+    });
+    assert_eq!(inline.len(), 1 + 2 + 1 + 96);
+    assert_eq!(inline[1..3], [0x4000_0101, 0x2345_6789]);
+    assert_eq!(inline[3], 1 << 29 | 96 << 16 | 1 << 13 | 0x320 >> 2);
+}
+
 /// Methods at addresses that follow on share a header when asked to.
 #[test]
 fn runs_join() {
@@ -568,7 +645,8 @@ fn typed_methods_check_their_fields() {
             match result(&mut push) {
                 Err(
                     EncodeError::FieldOverflow { field, .. }
-                    | EncodeError::Misaligned { field, .. },
+                    | EncodeError::Misaligned { field, .. }
+                    | EncodeError::Unsupported { what: field, .. },
                 ) => assert_eq!(field, name),
                 other => panic!("{name}: {other:?}"),
             }
@@ -596,19 +674,23 @@ fn typed_methods_check_their_fields() {
             },
         )
     });
-    refused("SEM_EXECUTE_OPERATION (of an acquire)", &|p| {
-        let until = host::SemOperation::Release;
-        p.write(
-            sub,
-            &host::SemAcquire {
-                until,
-                ..host::SemAcquire::geq(GpuVa(0), 0)
-            },
-        )
-    });
-    refused("MEM_OP_D_OPERATION (of a cache operation)", &|p| {
-        p.write(sub, &host::MemOp::Cache(host::MemOperation::Membar))
-    });
+    refused(
+        "a SEM_EXECUTE_OPERATION that does not wait, as an acquire",
+        &|p| {
+            let until = host::SemOperation::Release;
+            p.write(
+                sub,
+                &host::SemAcquire {
+                    until,
+                    ..host::SemAcquire::geq(GpuVa(0), 0)
+                },
+            )
+        },
+    );
+    refused(
+        "a MEM_OP_D_OPERATION that is none of the cache's, as one",
+        &|p| p.write(sub, &host::MemOp::Cache(host::MemOperation::Membar)),
+    );
     refused("SET_OBJECT_NVCLASS", &|p| {
         p.write(
             sub,
@@ -669,9 +751,18 @@ fn typed_methods_check_their_fields() {
             0x8000_0001,
         )
     });
-    refused("LINE_LENGTH_IN (of as many words as are given)", &|p| {
-        compute::upload(p, sub, GpuVa(0), 9, &[0, 0])
-    });
+    refused(
+        "a LINE_LENGTH_IN that is not as long as the words given",
+        &|p| compute::upload(p, sub, GpuVa(0), 9, &[0, 0]),
+    );
+    refused(
+        "a launch descriptor that is neither 64 nor 96 words long",
+        &|p| compute::inline_qmd(p, sub, GpuVa(0), &[0; 95]),
+    );
+    refused(
+        "SET_INLINE_QMD_ADDRESS_B_QMD_ADDRESS_SHIFTED8_LOWER",
+        &|p| compute::inline_qmd(p, sub, GpuVa(0x80), &[0; 96]),
+    );
     // Endless without the buffer's end.
     assert!(matches!(
         copy::linear(&mut push, sub, GpuVa(0), GpuVa(0), u64::MAX),

@@ -99,6 +99,20 @@ fn fields_are_named_and_numbers_looked_up() {
         text(rm::Nvos21::SHAPE, alloc.as_bytes()),
         "NVOS21_PARAMETERS hClass=HOPPER_COMPUTE_A (0xcbc0)"
     );
+    let params = rm::Nvos33 {
+        h_client: 1.into(),
+        length: 0x1000.into(),
+        ..Default::default()
+    };
+    let map = rm::Nvos33WithFd {
+        params,
+        fd: 8.into(),
+        ..Default::default()
+    };
+    assert_eq!(
+        text(rm::Nvos33WithFd::SHAPE, map.as_bytes()),
+        "nv_ioctl_nvos33_parameters_with_fd hClient=0x1 length=0x1000 fd=0x8"
+    );
     let unknown = rm::Nvos21 {
         h_class: 0xffff.into(),
         ..Default::default()

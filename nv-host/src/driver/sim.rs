@@ -8,10 +8,12 @@ use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
-use nv_proto::rm::{DriverVersion, Status, names};
+use nv_proto::rm::{self, DriverVersion, Status, names};
 use nv_proto::unit::{ClassId, GpuVa, Handle};
 use nv_proto::{class, uvm};
 use nv_sim::{Chip, DmaMapping, Machine, Options, Uvm};
+
+use zerocopy::FromBytes;
 
 use super::{Doorbell, Driver, Kind, MapCpu, MapDma, sealed};
 use crate::{Error, Mapping};
@@ -56,7 +58,7 @@ pub fn open_in(machine: Arc<Machine>, index: u32) -> Result<SimDriver, Error> {
             chips.len()
         )));
     };
-    let root = class::NV01_ROOT_CLIENT;
+    let root = names::classes::NV01_ROOT_CLIENT;
     let client = machine
         .alloc(Handle::NULL, Handle::NULL, Handle::NULL, root, &mut [])
         .map_err(|status| refused("NV_ESC_RM_ALLOC of NV01_ROOT_CLIENT".into(), status))?;
@@ -109,13 +111,24 @@ impl Driver for SimDriver {
         class: ClassId,
         params: &mut [u8],
     ) -> Result<Handle, Error> {
-        self.machine
-            .alloc(self.client, parent, Handle::NULL, class, params)
-            .map_err(|status| {
-                let name =
-                    class::name(class).map_or_else(|| format!("class {:#x}", class.0), Into::into);
-                refused(format!("NV_ESC_RM_ALLOC of {name}"), status)
-            })
+        let made = self
+            .machine
+            .alloc(self.client, parent, Handle::NULL, class, params);
+        made.map_err(|status| {
+            let what = match class {
+                names::classes::NV01_MEMORY_LOCAL_USER => "memory of the simulated GPU",
+                names::classes::NV01_MEMORY_SYSTEM => "host memory",
+                _ => "",
+            };
+            if status == Status::NO_MEMORY && !what.is_empty() {
+                let asked = rm::MemoryAlloc::read_from_prefix(params);
+                let bytes = asked.map_or(0, |(params, _)| params.size.get());
+                return Error::OutOfMemory { what, bytes };
+            }
+            let name =
+                class::name(class).map_or_else(|| format!("class {:#x}", class.0), Into::into);
+            refused(format!("NV_ESC_RM_ALLOC of {name}"), status)
+        })
     }
 
     unsafe fn control_raw(
@@ -220,7 +233,7 @@ impl Driver for SimDriver {
     ) -> Result<Handle, Error> {
         let call = || format!("NV01_MEMORY_SYSTEM_OS_DESCRIPTOR of {length:#x} bytes");
         let cell = size_of::<AtomicU64>();
-        if base.addr().get() % cell != 0 || length % cell != 0 {
+        if !base.addr().get().is_multiple_of(cell) || !length.is_multiple_of(cell) {
             return Err(refused(call(), Status::INVALID_ADDRESS));
         }
         let cells = base.cast::<AtomicU64>().as_ptr().cast_const();
@@ -269,17 +282,12 @@ impl Driver for SimDriver {
     }
 }
 
-/// The error for a status; running out of memory is one of its own.
+/// The error for a status.
 fn refused(call: String, status: Status) -> Error {
-    if status == Status::NO_MEMORY {
-        return Error::OutOfMemory {
-            what: "memory or addresses of the simulated GPU",
-            bytes: 0,
-        };
-    }
+    let detail = String::new();
     Error::Rm {
         call,
         status,
-        detail: String::new(),
+        detail,
     }
 }

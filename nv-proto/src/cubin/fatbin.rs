@@ -117,6 +117,15 @@ pub struct Entry<'a> {
     payload: &'a [u8],
 }
 
+logged!(
+    Entry<'_>,
+    entry,
+    "fatbin entry at {=u64:#x}: {} for {}",
+    entry.offset,
+    entry.kind(),
+    entry.sm()
+);
+
 impl<'a> Entry<'a> {
     /// Where its header starts, in bytes from the start of what was searched.
     #[must_use]
@@ -313,6 +322,14 @@ pub struct Fatbin<'a> {
     entries: &'a [u8],
 }
 
+logged!(
+    Fatbin<'_>,
+    fatbin,
+    "fatbin at {=u64:#x}: {=usize} bytes of entries",
+    fatbin.offset,
+    fatbin.entries.len()
+);
+
 impl<'a> Fatbin<'a> {
     /// Reads the region at the start of `bytes`, and says how many bytes it takes.
     ///
@@ -382,6 +399,14 @@ pub struct Entries<'a> {
     offset: u64,
     rest: &'a [u8],
 }
+
+logged!(
+    Entries<'_>,
+    entries,
+    "entries from {=u64:#x}: {=usize} bytes",
+    entries.offset,
+    entries.rest.len()
+);
 
 impl<'a> Entries<'a> {
     fn read(&self) -> Result<(Entry<'a>, &'a [u8]), Error<'a>> {
@@ -476,6 +501,14 @@ pub struct Fatbins<'a> {
     /// How many bytes sections may still have: they share none, so together no more than the file.
     budget: u64,
 }
+
+logged!(
+    Fatbins<'_>,
+    fatbins,
+    "fatbins of {=usize} bytes, from {=u64:#x}",
+    fatbins.file.len(),
+    fatbins.offset
+);
 
 impl<'a> Fatbins<'a> {
     /// Where to look in `file`.

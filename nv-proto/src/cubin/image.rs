@@ -13,6 +13,7 @@ pub const PREFETCH_SLACK: u64 = 4096;
 
 /// Which sections an image holds.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum Sections {
     /// Those that running the code needs.
     #[default]
@@ -23,6 +24,7 @@ pub enum Sections {
 
 /// How an image is laid out.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Layout {
     /// What every section's offset is at least a multiple of: a power of two.
     pub section_align: u64,
@@ -53,6 +55,15 @@ pub struct ImagePlan<'a, 's> {
     size: u64,
     align: u64,
 }
+
+logged!(
+    ImagePlan<'_, '_>,
+    plan,
+    "image of {=u64:#x} bytes, {=u64:#x} of them data, for {}",
+    plan.size,
+    plan.data_size,
+    plan.cubin.sm()
+);
 
 const NOT_PLACED: u64 = u64::MAX;
 /// GPU addresses have at most 57 bits; half of that is more than any module takes.

@@ -617,6 +617,8 @@ pub struct Params<'a> {
     records: Records<'a>,
 }
 
+logged!(Params<'_>, params, "parameters in {}", params.records);
+
 impl Params<'_> {
     /// The parameters in the order of their ordinals.
     #[cfg(any(test, feature = "std"))]

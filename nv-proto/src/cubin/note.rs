@@ -129,6 +129,15 @@ pub struct Notes<'a> {
     rest: &'a [u8],
 }
 
+logged!(
+    Notes<'_>,
+    notes,
+    "notes of {=str} from {=u64:#x}: {=usize} bytes",
+    notes.section,
+    notes.offset,
+    notes.rest.len()
+);
+
 impl<'a> Notes<'a> {
     /// The notes in `bytes`, which `section` names in errors.
     #[must_use]

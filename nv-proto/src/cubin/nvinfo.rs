@@ -183,6 +183,15 @@ pub struct Records<'a> {
     rest: &'a [u8],
 }
 
+logged!(
+    Records<'_>,
+    records,
+    "records of {=str} from {=u64:#x}: {=usize} bytes",
+    records.section,
+    records.offset,
+    records.rest.len()
+);
+
 impl<'a> Records<'a> {
     /// The records in `bytes`, which `section` names in errors.
     #[must_use]

@@ -280,6 +280,15 @@ enum Entries<'a> {
     Rela(&'a [RelaRaw]),
 }
 
+logged!(
+    RelocationSection<'_>,
+    relocations,
+    "{=str}: {=usize} relocations of {=str}",
+    relocations.section.name(),
+    relocations.len(),
+    relocations.target.name()
+);
+
 impl<'a> RelocationSection<'a> {
     /// The section that holds the relocations.
     #[must_use]

@@ -183,6 +183,15 @@ pub struct Section<'a> {
     pub(super) file: &'a [u8],
 }
 
+logged!(
+    Section<'_>,
+    section,
+    "section {}: {=str}, {=u64:#x} bytes",
+    section.index,
+    section.name(),
+    section.size()
+);
+
 impl<'a> Section<'a> {
     /// Its number.
     #[must_use]
@@ -370,6 +379,14 @@ pub struct Symbol<'a> {
     pub(super) names: &'a str,
     pub(super) section: SymbolSection,
 }
+
+logged!(
+    Symbol<'_>,
+    symbol,
+    "symbol {}: {=str}",
+    symbol.index,
+    symbol.name()
+);
 
 /// Where a symbol is defined.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]

@@ -18,7 +18,7 @@ pub const USERMODE_NOTIFY_CHANNEL_PENDING: usize = 0x90;
 /// What a [`SubmitToken`] is made of.
 ///
 /// The resource manager answers whole tokens; this is for those who talk to the GPU itself.
-#[bitfield(u32)]
+#[bitfield(u32, defmt = cfg(feature = "defmt"))]
 #[derive(Eq, PartialEq)]
 pub struct WorkSubmitToken {
     /// The channel's number in its runlist.

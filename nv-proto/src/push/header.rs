@@ -233,6 +233,11 @@ impl RunOp {
         }
     }
 
+    /// Whether it is one of the old forms, whose addresses end at 0x2000.
+    const fn is_old(self) -> bool {
+        matches!(self, Self::Grp0Inc | Self::Grp2NonInc)
+    }
+
     /// The address of the last method that a run of `count` words reaches, or `None` past the end.
     #[inline]
     const fn last(self, method: MethodAddr, count: u16) -> Option<MethodAddr> {
@@ -340,6 +345,13 @@ impl Header {
                         count as u64,
                     ));
                 }
+                if op.is_old() && method.0 >= 0x2000 {
+                    return Err(too_wide(
+                        "DMA_METHOD_ADDRESS_OLD",
+                        11,
+                        method.dword() as u64,
+                    ));
+                }
                 if op.last(method, count).is_none() {
                     return Err(EncodeError::IndexOutOfRange {
                         field: "DMA_METHOD_ADDRESS",
@@ -350,27 +362,15 @@ impl Header {
                             .saturating_sub(1),
                     });
                 }
-                let (group, count) = (count as u32, (subchannel.0 as u32) << 13);
-                let rest = count | method.dword();
+                let object = (subchannel.0 as u32) << 13;
+                let words = (count as u32) << 16;
+                let old = (count as u32) << 18 | object | method.dword() << 2;
                 Ok(match op {
-                    RunOp::Inc => (1 << 29) | (group << 16) | rest,
-                    RunOp::NonInc => (3 << 29) | (group << 16) | rest,
-                    RunOp::OneInc => (5 << 29) | (group << 16) | rest,
-                    RunOp::Grp0Inc | RunOp::Grp2NonInc => {
-                        if method.0 >= 0x2000 {
-                            return Err(too_wide(
-                                "DMA_METHOD_ADDRESS_OLD",
-                                11,
-                                method.dword() as u64,
-                            ));
-                        }
-                        let sec_op = if matches!(op, RunOp::Grp2NonInc) {
-                            2 << 29
-                        } else {
-                            0
-                        };
-                        sec_op | (group << 18) | count | (method.dword() << 2)
-                    }
+                    RunOp::Inc => 1 << 29 | words | object | method.dword(),
+                    RunOp::NonInc => 3 << 29 | words | object | method.dword(),
+                    RunOp::OneInc => 5 << 29 | words | object | method.dword(),
+                    RunOp::Grp0Inc => old,
+                    RunOp::Grp2NonInc => 2 << 29 | old,
                 })
             }
             Self::Immediate {

@@ -8,6 +8,7 @@ use super::header::{Header, MethodAddr, RunOp, Subchannel};
 
 /// One header and the data words that it announces.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Packet<'a> {
     /// Where the header is, in words from the start.
     pub offset: usize,
@@ -99,6 +100,14 @@ pub struct PushReader<'a> {
     ended: bool,
 }
 
+logged!(
+    PushReader<'_>,
+    reader,
+    "word {=usize} of {=usize}",
+    reader.offset,
+    reader.words.len()
+);
+
 impl<'a> PushReader<'a> {
     /// A reader of `words`.
     #[must_use]
@@ -172,6 +181,7 @@ impl FusedIterator for PushReader<'_> {}
 
 /// Iterates over what one packet writes; made by [`Packet::writes`].
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Writes<'a> {
     /// The next one, but for its data.
     next: MethodWrite,
@@ -215,6 +225,7 @@ impl FusedIterator for Writes<'_> {}
 
 /// Iterates over what a whole segment writes; made by [`PushReader::writes`].
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct MethodWrites<'a> {
     packets: PushReader<'a>,
     current: Option<Writes<'a>>,

@@ -31,6 +31,8 @@ pub struct Field {
     pub values: &'static [ValueName],
 }
 
+logged!(Field, field, "{}", field.spec);
+
 impl Field {
     const fn new(name: &'static str, hi: u8, lo: u8, values: &'static [ValueName]) -> Self {
         Self {
@@ -60,11 +62,38 @@ impl Field {
 
 /// What a field is set to by name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum FieldArg<'a> {
     /// A number.
     Number(u32),
     /// A value that the header names.
     Name(&'a str),
+}
+
+/// Why a word could not be made by name.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+pub enum NameError<'a> {
+    /// The method has no such field.
+    #[error("{method} has no field {name}")]
+    NoField {
+        /// The method.
+        method: &'static str,
+        /// The name asked for.
+        name: &'a str,
+    },
+    /// The field has no value of such a name.
+    #[error("{field} of {method} has no value {name}")]
+    NoValue {
+        /// The method.
+        method: &'static str,
+        /// The field.
+        field: &'static str,
+        /// The name asked for.
+        name: &'a str,
+    },
+    /// The value does not fit.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
 }
 
 /// A method, or an array of methods, as some classes of a kind define it.
@@ -81,6 +110,8 @@ pub struct MethodInfo {
     /// Which classes of the kind, by their place in its list.
     classes: u8,
 }
+
+logged!(MethodInfo, method, "{=str} at {}", method.name, method.addr);
 
 impl MethodInfo {
     const fn new(
@@ -108,35 +139,36 @@ impl MethodInfo {
     /// `word` with the field `name` set to `value`.
     ///
     /// # Errors
-    /// When there is no such field, or the value is wider.
-    pub fn with(&self, word: u32, name: &str, value: u32) -> Result<u32, EncodeError> {
-        let field = self.field(name).ok_or(EncodeError::IndexOutOfRange {
-            field: self.name,
-            count: u32::try_from(self.fields.len()).unwrap_or(u32::MAX),
-            index: u32::MAX,
-        })?;
+    /// When there is no such field, no such value, or the value is wider than the field.
+    pub fn with<'a>(
+        &self,
+        word: u32,
+        name: &'a str,
+        value: FieldArg<'a>,
+    ) -> Result<u32, NameError<'a>> {
+        let method = self.name;
+        let field = self
+            .field(name)
+            .ok_or(NameError::NoField { method, name })?;
+        let value = match value {
+            FieldArg::Number(number) => number,
+            FieldArg::Name(value) => field.value_of(value).ok_or(NameError::NoValue {
+                method,
+                field: field.spec.name,
+                name: value,
+            })?,
+        };
         Ok((word & !field.spec.mask()) | field.spec.place(value)?)
     }
 
     /// The data word in which the fields named have the values given, and all others 0.
     ///
     /// # Errors
-    /// As [`MethodInfo::with`], and when a field has no value of that name.
-    pub fn encode(&self, fields: &[(&str, FieldArg<'_>)]) -> Result<u32, EncodeError> {
-        fields.iter().try_fold(0, |word, (name, value)| {
-            let value = match value {
-                FieldArg::Number(number) => *number,
-                FieldArg::Name(value) => self
-                    .field(name)
-                    .and_then(|field| field.value_of(value))
-                    .ok_or(EncodeError::IndexOutOfRange {
-                    field: self.name,
-                    count: u32::try_from(self.fields.len()).unwrap_or(u32::MAX),
-                    index: u32::MAX,
-                })?,
-            };
-            self.with(word, name, value)
-        })
+    /// As [`MethodInfo::with`].
+    pub fn encode<'a>(&self, fields: &[(&'a str, FieldArg<'a>)]) -> Result<u32, NameError<'a>> {
+        fields
+            .iter()
+            .try_fold(0, |word, (name, value)| self.with(word, name, *value))
     }
 
     /// The element that `addr` is, where it is this method or an element of it.
@@ -163,6 +195,14 @@ pub struct NamedMethod {
     pub index: Option<u16>,
 }
 
+logged!(
+    NamedMethod,
+    method,
+    "{=str}({})",
+    method.info.name,
+    method.index
+);
+
 impl fmt::Display for NamedMethod {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.info.name)?;
@@ -181,6 +221,8 @@ pub struct Kind {
     /// The methods of all of them, by address.
     pub methods: &'static [MethodInfo],
 }
+
+logged!(Kind, kind, "methods of {}", kind.classes);
 
 impl Kind {
     /// The kind that a class belongs to, and its place there.

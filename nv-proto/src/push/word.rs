@@ -6,6 +6,7 @@ use super::table::ValueName;
 
 /// Where a field of a method's data word is, and what the header calls it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct FieldSpec {
     /// Its name in the header.
     pub name: &'static str,

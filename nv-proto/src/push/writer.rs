@@ -27,6 +27,14 @@ pub struct PushWriter<'a> {
     open: Option<OpenRun>,
 }
 
+logged!(
+    PushWriter<'_>,
+    writer,
+    "{=usize} of {=usize} words written",
+    writer.used,
+    writer.words.len()
+);
+
 #[derive(Clone, Copy, Debug)]
 struct OpenRun {
     header: usize,
@@ -157,9 +165,8 @@ impl<'a> PushWriter<'a> {
     #[inline]
     pub fn header(&mut self, header: &Header) -> Result<(), EncodeError> {
         if header.count() != 0 {
-            return Err(EncodeError::FieldOverflow {
-                field: "DMA_METHOD_COUNT (of a header without data)",
-                width: 0,
+            return Err(EncodeError::Unsupported {
+                what: "a header that announces data words, without them",
                 value: u64::from(header.count()),
             });
         }

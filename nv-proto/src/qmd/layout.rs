@@ -30,6 +30,13 @@ pub struct Field<L, K> {
     of: PhantomData<fn() -> (L, K)>,
 }
 
+#[cfg(feature = "defmt")]
+impl<L: Layout, K: Kind> defmt::Format for Field<L, K> {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        defmt::write!(f, "{=str} at {}", self.name, self.bits);
+    }
+}
+
 impl<L: Layout, K: Kind> Field<L, K> {
     pub(super) const fn new(name: &'static str, hi: u16, lo: u16) -> Self {
         Self {
@@ -57,6 +64,13 @@ pub struct FieldArray<L, K> {
     first: Field<L, K>,
     count: u8,
     stride: u16,
+}
+
+#[cfg(feature = "defmt")]
+impl<L: Layout, K: Kind> defmt::Format for FieldArray<L, K> {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        defmt::write!(f, "{}, {=u8} times", self.first, self.count);
+    }
 }
 
 impl<L: Layout, K: Kind> FieldArray<L, K> {
@@ -106,6 +120,13 @@ pub struct Wide<L> {
     of: PhantomData<fn() -> L>,
 }
 
+#[cfg(feature = "defmt")]
+impl<L: Layout> defmt::Format for Wide<L> {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        defmt::write!(f, "{=str} at {}", self.name, self.bits);
+    }
+}
+
 impl<L: Layout> Wide<L> {
     pub(super) const fn new(
         name: &'static str,
@@ -139,6 +160,13 @@ pub struct WideArray<L> {
     first: Wide<L>,
     count: u8,
     stride: u16,
+}
+
+#[cfg(feature = "defmt")]
+impl<L: Layout> defmt::Format for WideArray<L> {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        defmt::write!(f, "{}, {=u8} times", self.first, self.count);
+    }
 }
 
 impl<L: Layout> WideArray<L> {
@@ -288,6 +316,30 @@ pub struct View<'a, L> {
 pub struct ViewMut<'a, L> {
     words: &'a mut [U32],
     of: PhantomData<fn() -> L>,
+}
+
+#[cfg(feature = "defmt")]
+impl<L: Layout> defmt::Format for View<'_, L> {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        log_fields::<L>(self.words, f);
+    }
+}
+
+#[cfg(feature = "defmt")]
+impl<L: Layout> defmt::Format for ViewMut<'_, L> {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        log_fields::<L>(self.words, f);
+    }
+}
+
+#[cfg(feature = "defmt")]
+fn log_fields<L: Layout>(words: &[U32], f: defmt::Formatter<'_>) {
+    let mut all = [U32::ZERO; super::MAX_WORDS];
+    for (to, from) in all.iter_mut().zip(words) {
+        *to = *from;
+    }
+    let fields = Fields::new(L::FIELDS, &all, None);
+    defmt::write!(f, "QMD {}{}", L::VERSION, fields);
 }
 
 impl<'a, L: Layout> View<'a, L> {
@@ -444,6 +496,21 @@ impl<'a> Fields<'a> {
     }
 }
 
+#[cfg(feature = "defmt")]
+impl defmt::Format for Fields<'_> {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        for value in self.clone() {
+            defmt::write!(
+                f,
+                " {=str}[{=u32}]={=u32:#x}",
+                value.field.name,
+                value.index,
+                value.raw
+            );
+        }
+    }
+}
+
 impl Iterator for Fields<'_> {
     type Item = FieldValue;
 
@@ -484,6 +551,7 @@ macro_rules! layout {
 
         $(#[$meta])*
         #[derive(Clone, Copy, Debug)]
+        #[cfg_attr(feature = "defmt", derive(defmt::Format))]
         pub struct $version;
 
         impl sealed::Sealed for $version {}

@@ -123,11 +123,10 @@ impl Qmd {
     ///
     /// # Errors
     /// [`EncodeError::FieldOverflow`] and, where the grid is not made of whole clusters,
-    /// [`EncodeError::Misaligned`].
+    /// [`EncodeError::Misaligned`]; [`EncodeError::Unsupported`] for a cooperative grid of clusters.
     #[inline]
     pub fn set_grid(&mut self, grid: Dim3) -> Result<(), EncodeError> {
         let roles = self.roles()?;
-        let mut target = roles.grid;
         let mut counts = [grid.x, grid.y, grid.z];
         if let Some(cluster) = &roles.cluster {
             match QmdType(cluster.kind.get_u32(&self.words)) {
@@ -135,9 +134,9 @@ impl Qmd {
                     for ((count, extent), slot) in
                         counts.iter_mut().zip(cluster.gpc).zip(roles.grid)
                     {
-                        let unit = extent.get_u32(&self.words).max(1);
+                        let unit = extent.get_u32(&self.words);
                         let whole = count.checked_div(unit).unwrap_or(0);
-                        if whole.checked_mul(unit) != Some(*count) {
+                        if unit == 0 || whole.checked_mul(unit) != Some(*count) {
                             return Err(EncodeError::Misaligned {
                                 field: slot.name,
                                 unit: unit.into(),
@@ -148,11 +147,21 @@ impl Qmd {
                     }
                 }
                 // One cluster as large as the grid.
-                QmdType::GRID_GPU_CGA => target = cluster.gpu,
+                QmdType::GRID_GPU_CGA => {
+                    self.set_all(cluster.gpu, counts)?;
+                    counts = [1; 3];
+                }
+                // Nobody has seen which extent holds what.
+                QmdType::GRID_GPU_GPC_CGA => {
+                    return Err(EncodeError::Unsupported {
+                        what: "the grid of a descriptor of type GRID_GPU_GPC_CGA",
+                        value: cluster.kind.get(&self.words),
+                    });
+                }
                 _ => {}
             }
         }
-        self.set_all(target, counts)
+        self.set_all(roles.grid, counts)
     }
 
     /// Sets the block, in threads.

@@ -25,6 +25,7 @@ pub trait Kind {
 
 /// A plain number.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Number;
 
 impl Kind for Number {
@@ -43,6 +44,7 @@ impl Kind for Number {
 
 /// A single bit.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Flag;
 
 impl Kind for Flag {
@@ -61,6 +63,7 @@ impl Kind for Flag {
 
 /// A size that the field counts in units of 2^`N` (`_SHIFTEDn` in the header); callers see it whole.
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Shifted<const N: u8>;
 
 impl<const N: u8> Kind for Shifted<N> {

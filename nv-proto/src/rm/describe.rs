@@ -6,8 +6,8 @@ use super::names;
 use super::{AllocParams, ChannelGroupAlloc, CopyAlloc, GrAlloc};
 use super::{
     ChannelGpfifoAlloc, CtxShareAlloc, DebuggerAlloc, DeviceAlloc, DriverVersion, Field,
-    HopperUsermodeAlloc, Layout, MemoryAlloc, MemoryVirtualAlloc, OsDescMemoryAlloc, RootAlloc,
-    Shape, Status, SubdeviceAlloc, VaSpaceAlloc, shapes,
+    HopperUsermodeAlloc, Layout, MemoryAlloc, MemoryVirtualAlloc, Nvos02, Nvos33,
+    OsDescMemoryAlloc, RootAlloc, Shape, Status, SubdeviceAlloc, VaSpaceAlloc, shapes,
 };
 use crate::unit::ClassId;
 
@@ -79,14 +79,17 @@ impl<'a> Described<'a> {
         self.shape.name
     }
 
-    /// The named fields that lie in the bytes.
+    /// The named fields that lie in the bytes; those of a structure that begins this one in its stead.
     pub fn fields(&self) -> impl Iterator<Item = Value<'a>> + use<'a> {
         let bytes = self.bytes;
-        let named = self
-            .shape
-            .fields
-            .iter()
-            .filter(|field| !field.name.is_empty());
+        let inner = match self.shape.name {
+            "nv_ioctl_nvos02_parameters_with_fd" => Nvos02::SHAPE.fields,
+            "nv_ioctl_nvos33_parameters_with_fd" => Nvos33::SHAPE.fields,
+            _ => &[],
+        };
+        let replaced = usize::from(!inner.is_empty());
+        let fields = inner.iter().chain(self.shape.fields.iter().skip(replaced));
+        let named = fields.filter(|field| !field.name.is_empty());
         named.filter_map(move |field| Value::of(field, bytes))
     }
 }
@@ -101,6 +104,16 @@ impl fmt::Display for Described<'_> {
     }
 }
 
+#[cfg(feature = "defmt")]
+impl defmt::Format for Described<'_> {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        defmt::write!(f, "{=str}", self.name());
+        for value in self.fields().filter(|value| !value.is_zero()) {
+            defmt::write!(f, " {}", value);
+        }
+    }
+}
+
 /// A field with its bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Value<'a> {
@@ -108,6 +121,16 @@ pub struct Value<'a> {
     pub field: &'static Field,
     /// Its bytes, fewer than its size where the input ends inside a list.
     pub bytes: &'a [u8],
+}
+
+#[cfg(feature = "defmt")]
+impl defmt::Format for Value<'_> {
+    fn format(&self, f: defmt::Formatter<'_>) {
+        match self.number() {
+            Some(number) => defmt::write!(f, "{=str}={=u64:#x}", self.field.name, number),
+            None => defmt::write!(f, "{=str}={=[u8]:02x}", self.field.name, self.bytes),
+        }
+    }
 }
 
 impl<'a> Value<'a> {

@@ -16,6 +16,15 @@ pub struct BitField {
     pub values: &'static [(u32, &'static str)],
 }
 
+logged!(
+    BitField,
+    field,
+    "{=str} {=u32}:{=u32}",
+    field.name,
+    field.hi,
+    field.lo
+);
+
 impl BitField {
     /// The field's value in a word.
     #[must_use]

@@ -11,6 +11,7 @@ pub(crate) mod sealed {
 
 /// One field of a structure.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub struct Field {
     /// The header's name; empty for padding.
     pub name: &'static str,
@@ -33,6 +34,14 @@ pub struct Shape {
     /// The size of the largest layout.
     pub full: usize,
 }
+
+logged!(
+    Shape,
+    shape,
+    "{=str}: {=usize} bytes",
+    shape.name,
+    shape.full
+);
 
 impl Shape {
     /// The size that a release's driver expects: 0 where it has another layout or none.
@@ -97,6 +106,16 @@ macro_rules! layouts {
         }
 
         impl $crate::rm::layout::sealed::Sealed for $name {}
+
+        #[cfg(feature = "defmt")]
+        impl defmt::Format for $name {
+            fn format(&self, f: defmt::Formatter<'_>) {
+                use zerocopy::IntoBytes as _;
+
+                let shape = <Self as $crate::rm::Layout>::SHAPE;
+                defmt::write!(f, "{}", $crate::rm::Described::new(shape, self.as_bytes()));
+            }
+        }
 
         impl $crate::rm::Layout for $name {
             const SHAPE: $crate::rm::Shape = $crate::rm::Shape {
@@ -186,6 +205,8 @@ macro_rules! versioned {
         }
 
         impl $crate::rm::layout::sealed::Sealed for $name {}
+
+        logged!($name, versioned, "{}", versioned.params);
     };
 }
 

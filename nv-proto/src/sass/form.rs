@@ -18,6 +18,10 @@ pub(super) struct Form {
     pub fields: &'static [u16],
     /// Modifiers that every instruction of the form has, with their order.
     pub mods: &'static [(u8, &'static str)],
+    /// The printed order of modifiers, where the order of the fields is not enough.
+    pub order: &'static [(&'static str, u8)],
+    /// Which of the aliases `.MOV` (1), `.IADD` (2) and `.SHL` (4) of a multiplication the form is printed with.
+    pub aliases: u8,
     /// Bits (lowest first) with the only values that they may have together.
     pub rules: &'static [(&'static [u8], &'static [u16])],
     /// Bits that no field covers.

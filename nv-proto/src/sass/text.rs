@@ -11,6 +11,8 @@ pub struct Located<'a> {
     pc: u64,
 }
 
+logged!(Located<'_>, located, "{}", defmt::Display2Format(located));
+
 impl Inst {
     /// The instruction as text, at an address.
     #[must_use]
@@ -40,9 +42,6 @@ impl fmt::Display for Located<'_> {
             f.write_str(alias)?;
         }
         for text in inst.mods() {
-            if self.hides(text) {
-                continue;
-            }
             f.write_str(text)?;
         }
         let mut separator = " ";
@@ -50,7 +49,18 @@ impl fmt::Display for Located<'_> {
             if !arg.shown {
                 continue;
             }
-            f.write_str(separator)?;
+            // An address beside a register follows it without a comma.
+            let beside = matches!(arg.operand, Operand::Target(_) | Operand::Imm(_))
+                && separator == ", "
+                && matches!(inst.op, Op::Call | Op::Ret | Op::Brx);
+            if beside
+                && inst.op == Op::Call
+                && inst.has(".ABS")
+                && arg.operand == Operand::Target(0)
+            {
+                continue;
+            }
+            f.write_str(if beside { " " } else { separator })?;
             separator = ", ";
             self.write_arg(f, at, arg)?;
         }
@@ -72,20 +82,18 @@ impl Located<'_> {
         if inst.has(".X") {
             return None;
         }
-        if zero(a) || zero(b) {
-            return Some(".MOV");
-        }
+        let may = |bit: u8| inst.aliases & bit != 0;
         match b.operand {
-            Operand::Imm(1) => Some(".IADD"),
-            Operand::Imm(n) if zero(c) && n > 0 && n != 0x10000 && n.count_ones() == 1 => {
+            _ if may(1) && (zero(a) || zero(b)) => Some(".MOV"),
+            Operand::Imm(1) if may(2) => Some(".IADD"),
+            Operand::Imm(n)
+                if may(4) && zero(c) && n != 0x10000 && n.cast_unsigned().count_ones() == 1 =>
+            {
                 Some(".SHL")
             }
+            Operand::Imm(-0x8000_0000) if may(4) && zero(c) => Some(".SHL"),
             _ => None,
         }
-    }
-
-    fn hides(&self, _text: &str) -> bool {
-        false
     }
 
     fn write_arg(&self, f: &mut fmt::Formatter<'_>, at: usize, arg: &Arg) -> fmt::Result {
@@ -95,6 +103,8 @@ impl Located<'_> {
                 .and_then(|n| set.checked_shr(n))
                 .is_some_and(|n| n & 1 != 0)
         };
+        // A suffix stands within the bars, except after a register.
+        let inside = arg.abs && !matches!(arg.operand, Operand::Reg(_));
         for (set, text) in [
             (arg.neg, "-"),
             (arg.inv, "~"),
@@ -126,27 +136,45 @@ impl Located<'_> {
                 }
                 f.write_str("}")?;
             }
+            Operand::Imm(n)
+                if self.inst.has(".64") && matches!(self.inst.op, Op::Mov | Op::Umov) =>
+            {
+                write!(f, "{n:#x}")?;
+            }
             Operand::Imm(n) => write_hex(f, n)?,
-            Operand::F32(n) => write_float(
-                f,
-                f64::from(f32::from_bits(n)),
-                n & 0x7f_ffff != 0,
-                n >> 31 != 0,
-            )?,
+            Operand::F32(n) => {
+                write_float(
+                    f,
+                    f64::from(f32::from_bits(n)),
+                    n & 0x40_0000 != 0,
+                    n >> 31 != 0,
+                )?;
+            }
             Operand::F64Hi(n) => {
                 let value = f64::from_bits(u64::from(n) << 32);
-                write_float(f, value, n & 0xf_ffff != 0, n >> 31 != 0)?;
+                write_float(f, value, n & 0x8_0000 != 0, n >> 31 != 0)?;
             }
-            Operand::F16(n) => write!(f, "{n:#06x}")?,
+            Operand::F16(n) => {
+                let wide = u32::from(n) << 16;
+                let quiet = if self.inst.has(".BF16_V2") {
+                    wide & 0x40_0000
+                } else {
+                    u32::from(n & 0x200)
+                };
+                let value = if self.inst.has(".BF16_V2") {
+                    f64::from(f32::from_bits(wide))
+                } else {
+                    half(n)
+                };
+                write_float(f, value, quiet != 0, n >> 15 != 0)?;
+            }
             Operand::Target(n) if self.absolute() => write_hex(f, n)?,
             Operand::Target(n) => {
-                write!(
-                    f,
-                    "{:#x}",
-                    self.pc
-                        .wrapping_add(INSTRUCTION_BYTES)
-                        .wrapping_add_signed(n)
-                )?;
+                let target = self
+                    .pc
+                    .wrapping_add(INSTRUCTION_BYTES)
+                    .wrapping_add_signed(n);
+                write_hex(f, target.cast_signed())?;
             }
             Operand::Const { bank, address } => {
                 let space = if bit(self.inst.spaced) { " " } else { "" };
@@ -166,10 +194,17 @@ impl Located<'_> {
             }
             Operand::Word(text) => f.write_str(text)?,
         }
+        if inside {
+            f.write_str(arg.suffix)?;
+        }
         if arg.abs {
             f.write_str("|")?;
         }
-        f.write_str(arg.suffix)
+        if inside {
+            Ok(())
+        } else {
+            f.write_str(arg.suffix)
+        }
     }
 
     fn write_address(
@@ -191,13 +226,16 @@ impl Located<'_> {
         }
         f.write_str("[")?;
         let mut separator = "";
+        // A register that reads zero is left out where something else is there.
+        let alone = address.base.is_none() && address.offset == 0;
         let ureg = address
             .ureg
-            .filter(|n| *n != self.urz() || bit(self.inst.zero_uregs));
+            .filter(|n| *n != self.urz() || alone || bit(self.inst.zero_uregs));
         if let Some(base) = address.base {
             let others = ureg.is_some() || address.offset != 0;
+            let wide = address.kind == BaseKind::Wide && ureg.is_some() && address.desc.is_none();
             let hidden = base == RZ
-                && address.kind == BaseKind::Plain
+                && (address.kind == BaseKind::Plain || wide)
                 && !bit(self.inst.zero_bases)
                 && (others || !bit(self.inst.zero_bases_alone));
             if !hidden {
@@ -242,7 +280,9 @@ impl Located<'_> {
 
     /// Whether targets are addresses rather than distances.
     fn absolute(&self) -> bool {
-        self.inst.has(".ABS") || self.inst.op == Op::Warpsync
+        self.inst.has(".ABS")
+            || self.inst.op == Op::Brx
+            || (self.inst.op == Op::Warpsync && !self.inst.has(".COLLECTIVE"))
     }
 }
 
@@ -279,18 +319,95 @@ fn write_hex(f: &mut fmt::Formatter<'_>, n: i64) -> fmt::Result {
     }
 }
 
-fn write_float(
-    f: &mut fmt::Formatter<'_>,
-    value: f64,
-    payload: bool,
-    negative: bool,
-) -> fmt::Result {
+/// A half's value.
+fn half(bits: u16) -> f64 {
+    let exponent = bits >> 10 & 0x1f;
+    let fraction = f64::from(bits & 0x3ff);
+    // 2^-24 is the weight of a half's lowest bit.
+    let unit = f64::from_bits(0x3e70_0000_0000_0000);
+    let value = match exponent {
+        0 => fraction * unit,
+        0x1f if bits & 0x3ff == 0 => f64::INFINITY,
+        0x1f => f64::NAN,
+        _ => {
+            (1024.0 + fraction)
+                * unit
+                * f64::from(1_u32.wrapping_shl(u32::from(exponent).wrapping_sub(1)))
+        }
+    };
+    if bits >> 15 != 0 { -value } else { value }
+}
+
+/// As C's `%.20g`; from 10^9 on as `%.20e`.
+fn write_float(f: &mut fmt::Formatter<'_>, value: f64, quiet: bool, negative: bool) -> fmt::Result {
     let sign = if negative { "-" } else { "+" };
     if value.is_infinite() {
-        write!(f, "{sign}INF")
-    } else if value.is_nan() {
-        write!(f, "{sign}{}", if payload { "QNAN" } else { "SNAN" })
+        return write!(f, "{sign}INF");
+    }
+    if value.is_nan() {
+        return write!(f, "{sign}{}NAN", if quiet { "Q" } else { "S" });
+    }
+    if value == 0.0 {
+        return f.write_str(if negative { "-0" } else { "0" });
+    }
+    let large = value.abs() >= 1e9;
+    let mut text = Text::default();
+    if large {
+        fmt::write(&mut text, format_args!("{value:.20e}"))?;
     } else {
-        write!(f, "{value}")
+        fmt::write(&mut text, format_args!("{value:.19e}"))?;
+    }
+    let (digits, exponent) = text.as_str().split_once('e').ok_or(fmt::Error)?;
+    let exponent: i32 = exponent.parse().map_err(|_| fmt::Error)?;
+    let digits = if large {
+        digits
+    } else {
+        digits.trim_end_matches('0').trim_end_matches('.')
+    };
+    if large || exponent < -4 {
+        let sign = if exponent < 0 { '-' } else { '+' };
+        return write!(f, "{digits}e{sign}{:02}", exponent.unsigned_abs());
+    }
+    // Twenty significant digits, so many of them after the point; what a double has not is zero.
+    let places = usize::try_from(19_i32.saturating_sub(exponent)).unwrap_or(0);
+    let mut text = Text::default();
+    fmt::write(&mut text, format_args!("{value:.places$}"))?;
+    let digits = text.as_str();
+    f.write_str(if digits.contains('.') {
+        digits.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        digits
+    })
+}
+
+/// A number's digits: no float here has more.
+struct Text {
+    bytes: [u8; 64],
+    length: usize,
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Self {
+            bytes: [0; 64],
+            length: 0,
+        }
+    }
+}
+
+impl Text {
+    fn as_str(&self) -> &str {
+        let bytes = self.bytes.get(..self.length).unwrap_or(&[]);
+        core::str::from_utf8(bytes).unwrap_or("")
+    }
+}
+
+impl fmt::Write for Text {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let end = self.length.checked_add(text.len()).ok_or(fmt::Error)?;
+        let room = self.bytes.get_mut(self.length..end).ok_or(fmt::Error)?;
+        room.copy_from_slice(text.as_bytes());
+        self.length = end;
+        Ok(())
     }
 }

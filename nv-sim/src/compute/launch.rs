@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use nv_proto::push::compute;
-use nv_proto::qmd::value::{DependentQmdAction, ReductionOp};
+use nv_proto::qmd::value::{DependentQmdAction, QmdType, ReductionOp};
 use nv_proto::qmd::{LaunchView, MAX_WORDS, Qmd, Release as QmdRelease, ReleaseSize, Version};
 use nv_proto::unit::{Dim3, GpuVa};
 
@@ -76,6 +76,10 @@ impl Compute {
     }
 
     fn run(&self, context: &Context<'_>, va: u64, qmd: &Qmd) -> Result<(), Stop> {
+        if qmd.kind() == QmdType::GRID_NULL {
+            // No grid: it is there for its releases and dependents, as NVIDIA's library uses one.
+            return Ok(());
+        }
         let launch = qmd.launch().map_err(|error| {
             Stop::Hang(format!(
                 "QMD at {va:#x}: {error}: the GPU never completes it"
@@ -121,7 +125,8 @@ impl Compute {
             // No blocks: done as soon as it begins.
             return Ok(());
         }
-        match sm::run(&grid, &*context.table, &context.channel.cancel) {
+        let run = || sm::run(&grid, &*context.table, &context.channel.cancel);
+        match context.gpu.run_grid(context.worker, run) {
             Ok(_) => Ok(()),
             Err(fault) => Err(Stop::grid(&fault, &context.table)),
         }

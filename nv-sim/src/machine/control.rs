@@ -298,7 +298,7 @@ fn fb_info(gpu: &Gpu, fields: &mut Fields<'_>) -> Result<(), Status> {
 }
 
 /// Lets a group's channels run or not. Entries may have been put into their rings already.
-fn schedule_group(gpu: &Gpu, group: &Group, enable: bool) {
+fn schedule_group(gpu: &Arc<Gpu>, group: &Group, enable: bool) {
     group.schedule(enable);
     for channel in group.channels() {
         gpu.ring(gpu.token(&channel));
@@ -306,7 +306,7 @@ fn schedule_group(gpu: &Gpu, group: &Group, enable: bool) {
 }
 
 fn channel_control(
-    gpu: &Gpu,
+    gpu: &Arc<Gpu>,
     channel: &Arc<Channel>,
     command: u32,
     fields: &mut Fields<'_>,

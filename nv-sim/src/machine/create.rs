@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use nv_proto::rm::names::classes;
 use nv_proto::rm::{
     ChannelGpfifoAlloc, ChannelGroupAlloc, CtxShareAlloc, DebuggerAlloc, DeviceAlloc, Layout,
     MemoryAlloc, MemoryVirtualAlloc, Status, SubdeviceAlloc, VaSpaceAlloc, flags,
@@ -17,33 +18,22 @@ use crate::mmu::{PageSize, Space, VA_END};
 use super::object::{Body, Client, Device, MemoryObject};
 use super::{IsNull, Machine};
 
-/// The classes that are not the chip's (`facts/classes.json`).
-mod class {
-    pub(super) const NV01_ROOT: u32 = 0x0;
-    pub(super) const NV01_ROOT_NON_PRIV: u32 = 0x1;
-    pub(super) const NV01_ROOT_CLIENT: u32 = 0x41;
-    pub(super) const NV01_MEMORY_SYSTEM: u32 = 0x3e;
-    pub(super) const NV01_MEMORY_LOCAL_USER: u32 = 0x40;
-    pub(super) const NV01_MEMORY_VIRTUAL: u32 = 0x70;
-    pub(super) const NV01_DEVICE_0: u32 = 0x80;
-    pub(super) const NV20_SUBDEVICE_0: u32 = 0x2080;
-    pub(super) const GT200_DEBUGGER: u32 = 0x83de;
-    pub(super) const FERMI_CONTEXT_SHARE_A: u32 = 0x9067;
-    pub(super) const FERMI_VASPACE_A: u32 = 0x90f1;
-    pub(super) const KEPLER_CHANNEL_GROUP_A: u32 = 0xa06c;
+/// The older ways to name a client's class (`facts/classes.json`).
+const NV01_ROOT: ClassId = ClassId(0x0);
+const NV01_ROOT_NON_PRIV: ClassId = ClassId(0x1);
 
-    pub(super) const COMMON: [u32; 9] = [
-        NV01_MEMORY_SYSTEM,
-        NV01_MEMORY_LOCAL_USER,
-        NV01_MEMORY_VIRTUAL,
-        NV01_DEVICE_0,
-        NV20_SUBDEVICE_0,
-        GT200_DEBUGGER,
-        FERMI_CONTEXT_SHARE_A,
-        FERMI_VASPACE_A,
-        KEPLER_CHANNEL_GROUP_A,
-    ];
-}
+/// The classes that every chip has.
+const COMMON: [ClassId; 9] = [
+    classes::NV01_MEMORY_SYSTEM,
+    classes::NV01_MEMORY_LOCAL_USER,
+    classes::NV01_MEMORY_VIRTUAL,
+    classes::NV01_DEVICE_0,
+    classes::NV20_SUBDEVICE_0,
+    classes::GT200_DEBUGGER,
+    classes::FERMI_CONTEXT_SHARE_A,
+    classes::FERMI_VASPACE_A,
+    classes::KEPLER_CHANNEL_GROUP_A,
+];
 
 /// The first handle of a client (seen on an H200: 0xc1d0_0039 and the like).
 const FIRST_CLIENT: u32 = 0xc1d0_0000;
@@ -57,10 +47,7 @@ pub(super) fn alloc(
     params: &mut [u8],
 ) -> Result<Handle, Status> {
     let mut clients = lock(&machine.clients);
-    if matches!(
-        class.0,
-        class::NV01_ROOT | class::NV01_ROOT_NON_PRIV | class::NV01_ROOT_CLIENT
-    ) {
+    if [NV01_ROOT, NV01_ROOT_NON_PRIV, classes::NV01_ROOT_CLIENT].contains(&class) {
         let picked = if new.is_null() {
             let last = clients
                 .last_key_value()
@@ -81,7 +68,7 @@ pub(super) fn alloc(
         .body(parent)
         .ok_or(Status::INVALID_OBJECT_PARENT)?
         .clone();
-    let body = if class::COMMON.contains(&class.0) {
+    let body = if COMMON.contains(&class) {
         common_object(machine, objects, &below, class, params)?
     } else {
         chip_object(machine, objects, &below, class, params)?
@@ -100,15 +87,15 @@ fn common_object(
     params: &mut [u8],
 ) -> Result<Body, Status> {
     let version = machine.options.version;
-    match (class.0, below) {
-        (class::NV01_DEVICE_0, Body::Client) => {
+    match (class, below) {
+        (classes::NV01_DEVICE_0, Body::Client) => {
             let fields = Fields::at_least(DeviceAlloc::SHAPE, version, params)?;
             let gpu = machine
                 .gpu(fields.u32("deviceId"))
                 .ok_or(Status::INVALID_DEVICE)?;
             Ok(Body::Device(Device::new(gpu.clone())))
         }
-        (class::NV20_SUBDEVICE_0, Body::Device(device)) => {
+        (classes::NV20_SUBDEVICE_0, Body::Device(device)) => {
             // Parameters may be left out (`params_required`); a device has one GPU.
             let id = if params.is_empty() {
                 0
@@ -121,25 +108,27 @@ fn common_object(
                 Err(Status::INVALID_ARGUMENT)
             }
         }
-        (class::FERMI_VASPACE_A, Body::Device(_) | Body::Subdevice(_)) => {
+        (classes::FERMI_VASPACE_A, Body::Device(_) | Body::Subdevice(_)) => {
             space(&Fields::at_least(VaSpaceAlloc::SHAPE, version, params)?)
         }
-        (class::NV01_MEMORY_VIRTUAL, Body::Device(device)) => virtual_memory(
+        (classes::NV01_MEMORY_VIRTUAL, Body::Device(device)) => virtual_memory(
             objects,
             device,
             &mut Fields::at_least(MemoryVirtualAlloc::SHAPE, version, params)?,
         ),
-        (class::NV01_MEMORY_LOCAL_USER, Body::Device(device) | Body::Subdevice(device)) => memory(
-            machine,
-            Some(device),
-            &mut Fields::at_least(MemoryAlloc::SHAPE, version, params)?,
-        ),
-        (class::NV01_MEMORY_SYSTEM, Body::Device(_)) => memory(
+        (classes::NV01_MEMORY_LOCAL_USER, Body::Device(device) | Body::Subdevice(device)) => {
+            memory(
+                machine,
+                Some(device),
+                &mut Fields::at_least(MemoryAlloc::SHAPE, version, params)?,
+            )
+        }
+        (classes::NV01_MEMORY_SYSTEM, Body::Device(_)) => memory(
             machine,
             None,
             &mut Fields::at_least(MemoryAlloc::SHAPE, version, params)?,
         ),
-        (class::KEPLER_CHANNEL_GROUP_A, Body::Device(device)) => {
+        (classes::KEPLER_CHANNEL_GROUP_A, Body::Device(device)) => {
             let fields = Fields::at_least(ChannelGroupAlloc::SHAPE, version, params)?;
             let space = optional_space(objects, Handle(fields.u32("hVASpace")))?;
             Ok(Body::Group {
@@ -148,7 +137,7 @@ fn common_object(
                 space,
             })
         }
-        (class::FERMI_CONTEXT_SHARE_A, Body::Group { device, .. }) => {
+        (classes::FERMI_CONTEXT_SHARE_A, Body::Group { device, .. }) => {
             let mut fields = Fields::at_least(CtxShareAlloc::SHAPE, version, params)?;
             let space = optional_space(objects, Handle(fields.u32("hVASpace")))?;
             // Read on an H200 for an asynchronous subcontext, the first of its group.
@@ -157,7 +146,7 @@ fn common_object(
                 space.unwrap_or_else(|| device.default_space()),
             ))
         }
-        (class::GT200_DEBUGGER, Body::Device(device)) => {
+        (classes::GT200_DEBUGGER, Body::Device(device)) => {
             let fields = Fields::at_least(DebuggerAlloc::SHAPE, version, params)?;
             match objects.body(Handle(fields.u32("hClass3dObject"))) {
                 Some(Body::Engine { class, channel })
@@ -213,7 +202,7 @@ fn chip_object(
             let group_space = space.clone().unwrap_or_else(|| device.default_space());
             let shape = ChannelGpfifoAlloc::shape(machine.options.version);
             let fields = Fields::at_least(shape, machine.options.version, params)?;
-            channel(objects, device, group.clone(), group_space, fields)
+            channel(objects, device, class, group.clone(), group_space, fields)
         }
         (0x6f, Body::Device(device)) => {
             let shape = ChannelGpfifoAlloc::shape(machine.options.version);
@@ -221,6 +210,7 @@ fn chip_object(
             channel(
                 objects,
                 device,
+                class,
                 Arc::new(Group::default()),
                 device.default_space(),
                 fields,
@@ -361,6 +351,7 @@ fn memory(
 fn channel(
     objects: &Client,
     device: &Device,
+    class: ClassId,
     group: Arc<Group>,
     group_space: Arc<Space>,
     mut fields: Fields<'_>,
@@ -370,7 +361,7 @@ fn channel(
     let entries = fields.u32("gpFifoEntries");
     let ring = fields.u64("gpFifoOffset");
     // The hardware takes the ring's size as a power of two, and its address in units of 8 bytes.
-    if !entries.is_power_of_two() || ring % 8 != 0 {
+    if !entries.is_power_of_two() || !ring.is_multiple_of(8) {
         return Err(Status::INVALID_ARGUMENT);
     }
     let share = Handle(fields.u32("hContextShare"));
@@ -393,7 +384,7 @@ fn channel(
         let inside = offset
             .checked_add(bytes)
             .is_some_and(|end| end <= object.bytes());
-        if offset % align != 0 || !inside {
+        if !offset.is_multiple_of(align) || !inside {
             return Err(Status::INVALID_ARGUMENT);
         }
         Ok(Place {
@@ -417,6 +408,7 @@ fn channel(
     let make = |id| {
         Channel::new(Setup {
             id,
+            class,
             group,
             space,
             ring,

@@ -67,7 +67,7 @@ impl Machine {
             Some(_) => return Err(Status::INVALID_OBJECT),
             None => return Err(Status::OBJECT_NOT_FOUND),
         };
-        if length == 0 || offset % PageSize::Small.bytes() != 0 {
+        if length == 0 || !offset.is_multiple_of(PageSize::Small.bytes()) {
             return Err(Status::INVALID_ARGUMENT);
         }
         let end = offset.checked_add(length).ok_or(Status::INVALID_LIMIT)?;
@@ -96,19 +96,21 @@ impl Machine {
         } = *request;
         let clients = lock(&self.clients);
         let objects = clients.get(&client.0).ok_or(Status::INVALID_CLIENT)?;
-        if !matches!(
-            objects.body(device),
-            Some(Body::Device(_) | Body::Subdevice(_))
-        ) {
+        let Some(Body::Device(device) | Body::Subdevice(device)) = objects.body(device) else {
             return Err(Status::INVALID_DEVICE);
-        }
+        };
         let Some(Body::VirtualMemory { space, first, last }) = objects.body(virtual_memory) else {
             return Err(Status::INVALID_OBJECT_HANDLE);
         };
         let Some(Body::Memory(object)) = objects.body(memory) else {
             return Err(Status::INVALID_OBJECT_HANDLE);
         };
-        if space.external {
+        // Another GPU's memory takes objects for peer access that are not simulated: UVM maps it.
+        let foreign = object
+            .gpu
+            .as_ref()
+            .is_some_and(|gpu| !Arc::ptr_eq(gpu, &device.gpu));
+        if space.external || foreign {
             return Err(Status::NOT_SUPPORTED);
         }
         let page = match flags & (0xf << 8) {
@@ -212,10 +214,10 @@ impl Machine {
             return Err(Status::INSERT_DUPLICATE_NAME);
         }
         let memory = Memory::lent(cells);
-        if cells.as_ptr().addr() as u64 % PageSize::Small.bytes() != 0 {
+        if !(cells.as_ptr().addr() as u64).is_multiple_of(PageSize::Small.bytes()) {
             return Err(Status::INVALID_ADDRESS);
         }
-        if memory.bytes() == 0 || memory.bytes() as u64 % PageSize::Small.bytes() != 0 {
+        if memory.bytes() == 0 || !(memory.bytes() as u64).is_multiple_of(PageSize::Small.bytes()) {
             return Err(Status::INVALID_LIMIT);
         }
         let number = self.next_object.fetch_add(1, Ordering::Relaxed);

@@ -345,7 +345,7 @@ impl Drop for Uvm {
 
 /// UVM takes whole pages of 4 KiB.
 fn check_pages(base: u64, length: u64) -> Result<(), Status> {
-    let whole = base % 4096 == 0 && length % 4096 == 0 && length != 0;
+    let whole = base.is_multiple_of(4096) && length.is_multiple_of(4096) && length != 0;
     if whole && base.checked_add(length).is_some() {
         Ok(())
     } else {

@@ -165,6 +165,22 @@ impl Context<'_, '_> {
             return Ok(());
         }
         let bytes = width.bytes();
+        if space == Space::Shared
+            && bytes >= 4
+            && let Some((block, offsets)) = self.shared_words(addresses, mask, bytes)
+        {
+            let shared = &self.blocks[block].shared;
+            for (n, out) in out
+                .iter_mut()
+                .enumerate()
+                .take(usize::from(width.registers()))
+            {
+                for (out, offset) in out.iter_mut().zip(&offsets) {
+                    *out = shared.get(*offset as usize + n).copied().unwrap_or(0);
+                }
+            }
+            return Ok(());
+        }
         for lane in lanes(mask) {
             let spot = self
                 .spot(space, addresses[lane], bytes)
@@ -203,6 +219,20 @@ impl Context<'_, '_> {
             return Ok(());
         }
         let bytes = width.bytes();
+        if space == Space::Shared
+            && bytes >= 4
+            && let Some((block, offsets)) = self.shared_words(addresses, mask, bytes)
+        {
+            let shared = &mut self.blocks[block].shared;
+            for lane in lanes(mask) {
+                for (n, v) in v.iter().enumerate().take(usize::from(width.registers())) {
+                    if let Some(word) = shared.get_mut(offsets[lane] as usize + n) {
+                        *word = v[lane];
+                    }
+                }
+            }
+            return Ok(());
+        }
         for lane in lanes(mask) {
             let spot = self
                 .spot(space, addresses[lane], bytes)
@@ -217,6 +247,43 @@ impl Context<'_, '_> {
             }
         }
         Ok(())
+    }
+
+    /// Where in the words of one block's shared memory the lanes of a mask point, when all of them may.
+    #[inline]
+    fn shared_words(
+        &self,
+        addresses: &[u64; LANES],
+        mask: u32,
+        bytes: u32,
+    ) -> Option<(usize, Lanes)> {
+        let first = addresses[super::regs::first(mask)] as u32;
+        let (rank, offset_bits) = if self.launch.ranked {
+            (first >> 24, 0x00ff_ffff)
+        } else {
+            (0, u32::MAX)
+        };
+        let (mut all, mut most, mut other) = (0, 0, 0);
+        let offsets: Lanes = std::array::from_fn(|i| {
+            let address = if mask >> i & 1 != 0 {
+                addresses[i] as u32
+            } else {
+                first
+            };
+            all |= address;
+            other |= (address & !offset_bits) ^ (first & !offset_bits);
+            most = most.max(address & offset_bits);
+            (address & offset_bits) / 4
+        });
+        let block = if self.launch.ranked {
+            rank as usize
+        } else {
+            self.me
+        };
+        let fits = u64::from(most) + u64::from(bytes) <= u64::from(self.launch.shared_bytes);
+        let good =
+            mask != 0 && all & (bytes - 1) == 0 && other == 0 && fits && block < self.blocks.len();
+        good.then_some((block, offsets))
     }
 
     /// A whole warp at consecutive words of one page.

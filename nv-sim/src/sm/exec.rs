@@ -91,6 +91,8 @@ pub(super) struct Warp {
     ready: VecDeque<Group>,
     waiting: Vec<Group>,
     cluster_generation: u64,
+    /// Boxes to use again: groups swap theirs with the registers' without copying.
+    #[allow(clippy::vec_box, reason = "the boxes themselves are handed on")]
     spare: Vec<Box<Uniform>>,
 }
 
@@ -127,9 +129,10 @@ impl Warp {
             count => (1 << count) - 1,
         };
         let mut tid = [[0; LANES]; 3];
-        for lane in 0..LANES {
-            let at = launch.thread(first + lane as u32);
-            (tid[0][lane], tid[1][lane], tid[2][lane]) = (at.x, at.y, at.z);
+        let [x, y, z] = &mut tid;
+        for (number, ((x, y), z)) in (first..).zip(x.iter_mut().zip(y).zip(z)) {
+            let at = launch.thread(number);
+            (*x, *y, *z) = (at.x, at.y, at.z);
         }
         let group = Group {
             pc: launch.program,
@@ -468,7 +471,20 @@ impl Warp {
                     at += 1;
                     continue;
                 }
-                let mut group = self.waiting.swap_remove(at);
+                let mut group = if self.waiting[at].lanes & !met == 0 {
+                    self.waiting.swap_remove(at)
+                } else {
+                    // Some of its lanes wait on.
+                    let stay = &mut self.waiting[at];
+                    let part = Group {
+                        pc: stay.pc,
+                        lanes: stay.lanes & met,
+                        uniform: stay.uniform.clone(),
+                        wait: stay.wait,
+                    };
+                    stay.lanes &= !met;
+                    part
+                };
                 if matches!(
                     group.wait,
                     Wait::Sync {
@@ -503,23 +519,20 @@ impl Warp {
             match group.wait {
                 Wait::Converge(barrier) => {
                     let view = &self.regs.barriers[barrier];
-                    let (mut there, mut needed) = (0, group.lanes);
-                    // Every lane that a lane there names has to be there; at most one step a lane.
-                    while needed & !there != 0 {
-                        let before = there;
-                        for other in &self.waiting {
-                            if other.wait != group.wait || other.lanes & needed == 0 {
-                                continue;
-                            }
-                            there |= other.lanes;
-                            needed |= lanes(other.lanes).fold(0, |m, i| m | view[i]) & self.alive;
+                    // Lanes that name the same lanes stand in the same call: one register serves every depth.
+                    let mut rest = group.lanes;
+                    while rest != 0 {
+                        let key = view[super::regs::first(rest)] & self.alive;
+                        let same = |m: u32| lanes(m).filter(|i| view[*i] & self.alive == key);
+                        rest &= !same(rest).fold(0, |m, i| m | 1 << i);
+                        let there = self
+                            .waiting
+                            .iter()
+                            .filter(|g| g.wait == group.wait)
+                            .fold(0, |m, g| same(g.lanes).fold(m, |m, i| m | 1 << i));
+                        if key & !there == 0 {
+                            return Some(there);
                         }
-                        if there == before {
-                            break;
-                        }
-                    }
-                    if needed & !there == 0 {
-                        return Some(there);
                     }
                 }
                 Wait::Sync { mask, .. } => {
@@ -617,12 +630,19 @@ impl Context<'_, '_> {
             Special::LocalWindowLow => low(self.launch.local_window),
             Special::SharedSize => [self.launch.shared_bytes; LANES],
             Special::SmId => [block.sm; LANES],
+            // The lowest address of the stack: debug code compares its stack pointer with it.
+            Special::LocalStart => {
+                [self.launch
+                    .stack_top
+                    .saturating_sub(self.launch.local_bytes); LANES]
+            }
             // The compiler reads bits 14:8, the number of the warp.
             Special::WarpId => [self.number << 8; LANES],
             Special::ClockLo | Special::TimerLo => low(time),
             Special::ClockHi | Special::TimerHi => high(time),
             Special::ClusterRank => [block.rank; LANES],
-            Special::ClusterSize => [cluster.count() as u32; LANES],
+            // An index of a record in bank 0, not a count: 1 with clusters, 0 without. Both records hold the same.
+            Special::ClusterSize => [u32::from(cluster.count() > 1); LANES],
             _ => which.lane_mask().unwrap_or([0; LANES]),
         }
     }

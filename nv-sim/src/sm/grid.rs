@@ -67,7 +67,7 @@ pub(super) fn run(
         return Ok(Stats::default());
     }
     let cluster = grid.cluster.count();
-    let divides = |a: u32, b: u32| b != 0 && a % b == 0;
+    let divides = |a: u32, b: u32| b != 0 && a.is_multiple_of(b);
     if cluster > MAX_CLUSTER
         || !divides(grid.grid.x, grid.cluster.x)
         || !divides(grid.grid.y, grid.cluster.y)
@@ -80,7 +80,7 @@ pub(super) fn run(
             needed: u64::from(grid.shared_bytes.max(grid.local_bytes)),
         });
     }
-    if launch.program % 16 != 0 {
+    if !launch.program.is_multiple_of(16) {
         return refuse(FaultKind::Misaligned {
             address: launch.program,
         });

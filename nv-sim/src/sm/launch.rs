@@ -97,7 +97,7 @@ impl Launch {
     pub fn constant(&self, bank: u8, offset: u32, bytes: u32) -> Result<u64, FaultKind> {
         let outside = FaultKind::ConstantOutOfRange { bank, offset };
         let bank = self.banks.get(usize::from(bank)).ok_or(outside.clone())?;
-        if offset % bytes != 0 {
+        if !offset.is_multiple_of(bytes) {
             return Err(FaultKind::Misaligned {
                 address: u64::from(offset),
             });

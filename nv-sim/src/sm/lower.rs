@@ -31,12 +31,17 @@ pub(super) struct Lowered {
     pub step: Step,
 }
 
+/// What runs on the registers, for the lanes of a mask.
+pub(super) type Alu = dyn Fn(&mut Regs, u32);
+/// What runs on the machine, for the lanes of a mask.
+pub(super) type Act = dyn Fn(&mut Context<'_, '_>, u32) -> Result<Flow, Stop>;
+
 /// What an instruction does.
 pub(super) enum Step {
     /// Reads and writes registers only.
-    Alu(Box<dyn Fn(&mut Regs, u32)>),
+    Alu(Box<Alu>),
     /// Anything else.
-    Op(Box<dyn Fn(&mut Context<'_, '_>, u32) -> Result<Flow, Stop>>),
+    Op(Box<Act>),
     /// Cannot run.
     Fault(FaultKind),
 }
@@ -209,7 +214,8 @@ impl Args<'_> {
             | Op::Cgaerrbar
             | Op::Cctl
             | Op::Fence
-            | Op::Qspc => self.memory(),
+            | Op::Qspc
+            | Op::Syncs => self.memory(),
             Op::Bra
             | Op::Brx
             | Op::Call
@@ -393,12 +399,14 @@ impl Args<'_> {
             Operand::Ureg(n) if n == self.inst.urz() => Ok(Raw::ZERO),
             Operand::Ureg(n) => Ok(Raw::Uniform(self.check_ureg(n, width)?)),
             Operand::Imm(n) => Ok(Raw::Imm(n as u32)),
-            Operand::F32(n) => Ok(Raw::Imm(n)),
+            Operand::F32(n) | Operand::F64Hi(n) => Ok(Raw::Imm(n)),
             Operand::Const { bank, address } => {
                 if address.base.is_some_and(|n| n != RZ) || address.ureg.is_some() {
                     return Err(Refused::Unimplemented);
                 }
-                let value = self.launch.constant(bank, address.offset as u32, 4);
+                let value = self
+                    .launch
+                    .constant(bank, address.offset as u32 & 0xffff, 4);
                 value.map(|n| Raw::Imm(n as u32)).map_err(Refused::Fault)
             }
             _ => Err(Refused::Unimplemented),

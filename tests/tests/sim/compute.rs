@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use nv_proto::EncodeError;
 use nv_proto::bank0;
 use nv_proto::cubin::{Cubin, Layout};
 use nv_proto::push::compute::{
@@ -13,8 +14,8 @@ use nv_proto::push::host::SemRelease;
 use nv_proto::push::{PushWriter, Subchannel};
 use nv_proto::qmd::{Dependent, Qmd, Release, ReleaseSize, Version};
 use nv_proto::rm;
+use nv_proto::rm::names::classes as class;
 use nv_proto::unit::{Dim3, GpuVa};
-use nv_proto::{EncodeError, class};
 use nv_sim::Chip;
 
 use crate::rig::{Buffer, Channel, NEVER, Rig, wait_for};
@@ -437,6 +438,7 @@ fn kernels_fault_as_on_the_h200() {
             ("misalign", 1, 13, 0x000f, Some(memory.va.0 + 4)),
             ("trap", 1, 13, 0x0009, None),
             ("illegal", 1, 13, 0x0009, None),
+            ("localoob", 1, 13, 0x0300_000e, None),
             ("sharedoob", 1, 13, 0x0c00_000e, None),
         ];
         for (kernel, grid, code, esr, address) in cases {
@@ -563,6 +565,59 @@ fn an_endless_loop_ends_with_its_group() {
     std::thread::sleep(NEVER / 4);
     memory.set_u64(8, 99);
     semaphore.wait_u64(0, 3);
+}
+
+/// Grids on several channels run side by side, and other engines do not wait for them.
+#[test]
+fn a_grid_keeps_no_other_channel_waiting() {
+    use nv_proto::push::copy;
+    let rig = Rig::new(Chip::Gh100);
+    let module = Module::load(&rig, "faults");
+    let semaphore = rig.host_buffer(4096);
+    let flags = rig.buffer(4096);
+    let value = rig.host_buffer(4096);
+    value.set_u64(0, 99);
+    // Three loops, each on a flag of its own.
+    let mut loops: Vec<(Channel, Launch)> = (0..3)
+        .map(|i| {
+            let args = flags.at(i * 64).0.to_le_bytes().to_vec();
+            let request = Request {
+                grid: 1,
+                block: 32,
+                args,
+                ..Request::default()
+            };
+            (channel(&rig), module.launch(&rig, "loop", &request))
+        })
+        .collect();
+    let mut copier = rig.channel();
+    for (i, (channel, launch)) in (1..).zip(&mut loops) {
+        let at = semaphore.at(i * 8);
+        channel.submit(|push| {
+            launch.send(push)?;
+            push.write(
+                Subchannel::HOST,
+                &SemRelease {
+                    at,
+                    value: 1,
+                    wfi: true,
+                    timestamp: false,
+                },
+            )
+        });
+    }
+    std::thread::sleep(NEVER / 4);
+    assert!((1..4).all(|i| semaphore.u64(i * 8) == 0));
+    // The copy engine ends them one by one, last first.
+    for i in (0..3).rev() {
+        copier
+            .submit(|push| copy::linear(push, Subchannel::COPY, flags.at(i * 64 + 8), value.va, 8));
+        semaphore.wait_u64((i + 1) * 8, 1);
+        assert!((0..i).all(|other| semaphore.u64((other + 1) * 8) == 0));
+    }
+    for (channel, _) in &loops {
+        assert_eq!(rig.last_fault(channel), None);
+    }
 }
 
 /// Launches what the hardware would not start; answers what is said of it.

@@ -334,7 +334,7 @@ fn what_cannot_be_run_stops_the_channel_and_says_why() {
         PBDMA,
         plain(|push| push.run(RunOp::Inc, Subchannel::HOST, MethodAddr::new(0x4)?, &[1])),
     );
-    assert!(text.contains("method 0x4"), "{text}");
+    assert!(text.contains("ILLEGAL (method 0x4)"), "{text}");
     let text = stops(
         &rig,
         PBDMA,
@@ -368,13 +368,13 @@ fn what_cannot_be_run_stops_the_channel_and_says_why() {
             push.run(
                 RunOp::Inc,
                 Subchannel::COMPUTE,
-                MethodAddr::new(0x3fc)?,
+                MethodAddr::new(0x2c4)?,
                 &[0x77],
             )
         }),
     );
     assert!(
-        text.contains("method 0x3fc") && text.contains("0x77"),
+        text.contains("HOPPER_COMPUTE_A has no method 0x2c4") && text.contains("0x77"),
         "{text}"
     );
     let text = stops(
@@ -389,7 +389,10 @@ fn what_cannot_be_run_stops_the_channel_and_says_why() {
             )
         }),
     );
-    assert!(text.contains("copy engine: method 0x3fc"), "{text}");
+    assert!(
+        text.contains("HOPPER_DMA_COPY_A has no method 0x3fc"),
+        "{text}"
+    );
     let text = stops(&rig, PBDMA, |channel| {
         channel.put_entry(1 << 32);
         channel.ring();

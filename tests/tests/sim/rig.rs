@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use nv_proto::class;
 use nv_proto::gpfifo::{GpEntry, USERD_GP_GET, USERD_GP_PUT};
 use nv_proto::push::host::SetObject;
 use nv_proto::push::{PushWriter, Subchannel};
+use nv_proto::rm::names::classes as class;
 use nv_proto::rm::{self, AllocParams, Control, Status, flags};
 use nv_proto::unit::{ClassId, GpuVa, Handle, SubmitToken};
 use nv_sim::memory::Span;

@@ -1,5 +1,10 @@
 //! A small machine for kernels: memory, a loader of cubins made with an independent ELF reader, and constant bank 0 by hand.
 #![allow(dead_code, reason = "each test file uses its part")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "test helpers: what is not there fails the test that asked for it"
+)]
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -110,7 +115,7 @@ pub struct Args(Vec<u8>);
 
 impl Args {
     fn push(mut self, bytes: &[u8]) -> Self {
-        while self.0.len() % bytes.len() != 0 {
+        while !self.0.len().is_multiple_of(bytes.len()) {
             self.0.push(0);
         }
         self.0.extend(bytes);
@@ -134,7 +139,7 @@ impl Args {
     }
 
     pub fn bytes(mut self, bytes: &[u8], align: usize) -> Self {
-        while self.0.len() % align != 0 {
+        while !self.0.len().is_multiple_of(align) {
             self.0.push(0);
         }
         self.0.extend(bytes);
@@ -180,6 +185,8 @@ pub struct Machine {
     pub sm: SmVersion,
     pub kernels: BTreeMap<String, Kernel>,
     pub symbols: BTreeMap<String, u64>,
+    /// What a cooperative grid meets in.
+    pub workspace: Option<u64>,
 }
 
 pub fn cubin_path(relative: &str) -> PathBuf {
@@ -212,6 +219,7 @@ impl Machine {
             sm: SmVersion(sm),
             kernels: BTreeMap::new(),
             symbols: BTreeMap::new(),
+            workspace: None,
         };
         // Sections with contents that code or pointers refer to.
         let mut placed: BTreeMap<usize, u64> = BTreeMap::new();
@@ -255,7 +263,7 @@ impl Machine {
             let Some(base) = placed.get(&target) else {
                 continue;
             };
-            let mut apply = |offset: u64, kind: u32, symbol: usize, addend: i64, explicit: bool| {
+            let apply = |offset: u64, kind: u32, symbol: usize, addend: i64, explicit: bool| {
                 let at = base + offset;
                 let space = &machine.space;
                 let old = u64::from_le_bytes(space.read(at, 8).try_into().unwrap());
@@ -407,6 +415,27 @@ impl Machine {
             shape.grid.y / shape.cluster.y,
             shape.grid.z / shape.cluster.z,
         );
+        if let Some(workspace) = self.workspace {
+            // High and low word, as the compiler's code for a grid-wide barrier reads them.
+            let places: &[(u32, u32)] = match self.sm.0 {
+                0..90 => &[(0x8c, 0x90)],
+                90..100 => &[(0x44, 0x48)],
+                _ => &[(0x254, 0x258), (0x1b4, 0x1b8)],
+            };
+            for (high, low) in places {
+                put(*high, (workspace >> 32) as u32);
+                put(*low, workspace as u32);
+            }
+        }
+        if new {
+            put(0x36c, u32::from(shape.cluster.count() > 1));
+            for record in [0x250, 0x1b0] {
+                put(record + 0x70, clusters.x);
+                put(record + 0x74, clusters.y);
+                put(record + 0x78, clusters.z);
+                put(record + 0x7c, shape.cluster.count() as u32);
+            }
+        }
         if self.sm.0 == 90 {
             put(0x110, u32::from(shape.cooperative));
             put(0x13c, shared);
@@ -455,7 +484,23 @@ impl Machine {
         args: Args,
     ) -> Result<Stats, Box<Fault>> {
         let grid = self.grid(name, shape, &args);
-        nv_sim::sm::run(&grid, &self.space, &AtomicBool::new(false))
+        // A kernel that does not end fails its test within half a minute.
+        let cancel = AtomicBool::new(false);
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..4000 {
+                    std::thread::sleep(std::time::Duration::from_millis(5));
+                    if ended.load(Ordering::Relaxed) {
+                        return;
+                    }
+                }
+                cancel.store(true, Ordering::Relaxed);
+            });
+            let result = nv_sim::sm::run(&grid, &self.space, &cancel);
+            ended.store(true, Ordering::Relaxed);
+            result
+        })
     }
 
     pub fn launch(&mut self, name: &str, shape: Shape, args: Args) -> Stats {

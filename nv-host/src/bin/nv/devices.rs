@@ -6,6 +6,7 @@ use nv_host::probe::{self, Gpu, Module, NodeStatus, VisibleDevices};
 use serde::Serialize;
 
 use crate::exit::Failure;
+use crate::out;
 use crate::table::table;
 
 /// Arguments of `nv devices`.
@@ -49,15 +50,10 @@ struct Row {
 pub fn run(args: &Args) -> Result<(), Failure> {
     let listing = listing(Path::new("/"), VisibleDevices::from_env().as_ref())?;
     if args.json {
-        let json = serde_json::to_string_pretty(&listing);
-        println!(
-            "{}",
-            json.map_err(|error| Failure::BadInput(error.to_string()))?
-        );
+        out::json(&listing)
     } else {
-        print!("{}", text(&listing));
+        out::text(&text(&listing))
     }
-    Ok(())
 }
 
 fn listing(root: &Path, visible: Option<&VisibleDevices>) -> Result<Listing, Failure> {

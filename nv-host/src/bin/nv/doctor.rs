@@ -4,6 +4,7 @@ use nv_host::probe::{Check, Level, Report};
 use serde::Serialize;
 
 use crate::exit::Failure;
+use crate::out;
 use crate::table::table;
 
 /// Arguments of `nv doctor`.
@@ -45,13 +46,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
     let rows: Vec<Row<'_>> = report.checks.iter().map(Row::from).collect();
     if args.json {
-        let json = serde_json::to_string_pretty(&rows);
-        println!(
-            "{}",
-            json.map_err(|error| Failure::BadInput(error.to_string()))?
-        );
+        out::json(&rows)?;
     } else {
-        println!("{}", text(&rows));
+        out::text(&format!("{}\n", text(&rows)))?;
     }
     match report.level() {
         Level::Bad => Err(Failure::Failed),

@@ -18,6 +18,8 @@ pub enum Failure {
     BadInput(String),
     /// The library says.
     Library(Error),
+    /// A program that was started ended with this code, and has said why itself.
+    Program(u8),
 }
 
 impl From<Error> for Failure {
@@ -34,6 +36,7 @@ pub fn code(outcome: Result<(), Failure>) -> ExitCode {
     };
     match failure {
         Failure::Failed => ExitCode::from(1),
+        Failure::Program(code) => ExitCode::from(code),
         Failure::BadInput(text) => {
             eprintln!("nv: {text}");
             ExitCode::from(4)

@@ -9,11 +9,14 @@ mod doctor;
 mod exit;
 mod fatbin;
 mod input;
+mod ioctl;
 mod listing;
+mod out;
 mod push;
 mod qmd;
 mod run;
 mod table;
+mod trace;
 mod value;
 
 use std::process::ExitCode;
@@ -38,6 +41,8 @@ enum Command {
     Devices(devices::Args),
     /// Check what will work here, and say what to do about what will not.
     Doctor(doctor::Args),
+    /// Name captured driver calls.
+    Ioctl(ioctl::Args),
     /// Run one kernel of a cubin.
     Run(run::Args),
     /// Show what a cubin says of itself.
@@ -49,6 +54,8 @@ enum Command {
     Qmd(qmd::Args),
     /// Show pushbuffers as text, or how two of them differ.
     Push(push::Args),
+    /// Record the driver calls and the command buffers of any program, and name them.
+    Trace(trace::Args),
 }
 
 fn main() -> ExitCode {
@@ -57,11 +64,13 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Devices(args) => devices::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Ioctl(args) => ioctl::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Cubin(args) => cubin::run(&args),
         Command::Fatbin(args) => fatbin::run(&args),
         Command::Qmd(args) => qmd::run(&args),
         Command::Push(args) => push::run(&args),
+        Command::Trace(args) => trace::run(&args),
     };
     exit::code(outcome)
 }

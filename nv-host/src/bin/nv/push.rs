@@ -1,8 +1,8 @@
 //! `nv push`: pushbuffers as text, and how two of them differ.
 
 mod diff;
-mod dump;
-mod paint;
+pub mod dump;
+pub mod paint;
 mod source;
 
 use std::path::PathBuf;
@@ -54,7 +54,7 @@ enum Command {
 
 /// How files are read.
 #[derive(Debug, ClapArgs)]
-struct Reading {
+pub struct Reading {
     /// What the file holds; by default that is told from its first bytes.
     #[arg(long, value_enum, default_value = "auto")]
     format: Format,

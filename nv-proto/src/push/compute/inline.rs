@@ -155,9 +155,8 @@ pub fn upload(
     words: &[u32],
 ) -> Result<(), EncodeError> {
     if usize::try_from(bytes.div_ceil(4)) != Ok(words.len()) || bytes == 0 {
-        return Err(EncodeError::FieldOverflow {
-            field: "LINE_LENGTH_IN (of as many words as are given)",
-            width: 32,
+        return Err(EncodeError::Unsupported {
+            what: "a LINE_LENGTH_IN that is not as long as the words given",
             value: u64::from(bytes),
         });
     }
@@ -329,14 +328,12 @@ pub fn inline_qmd(
     at: GpuVa,
     words: &[u32],
 ) -> Result<(), EncodeError> {
-    const FIELD: &str = "SET_INLINE_QMD_ADDRESS_A_INLINE_SIZE (of as many words as are given)";
     let size = match words.len() {
         64 => InlineSize::Inline256,
         96 => InlineSize::Inline384,
         other => {
-            return Err(EncodeError::FieldOverflow {
-                field: FIELD,
-                width: 1,
+            return Err(EncodeError::Unsupported {
+                what: "a launch descriptor that is neither 64 nor 96 words long",
                 value: u64::try_from(other).unwrap_or(u64::MAX),
             });
         }

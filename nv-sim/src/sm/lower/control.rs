@@ -166,12 +166,12 @@ impl Args<'_> {
             });
         }
         let mut conditions = [PredSrc::TRUE; 2];
-        for at in 0..last {
+        if last > conditions.len() {
+            return Err(Refused::Unimplemented);
+        }
+        for (at, condition) in conditions.iter_mut().enumerate().take(last) {
             if self.shown(at) {
-                if !self.is_pred(at) || at >= 2 {
-                    return Err(Refused::Unimplemented);
-                }
-                conditions[at] = self.pred(at)?;
+                *condition = self.pred(at)?;
             }
         }
         op(move |c, m| {

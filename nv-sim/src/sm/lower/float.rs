@@ -5,7 +5,7 @@ use nv_proto::sass::Op;
 use super::integer::finish;
 use super::{Args, FloatSrc, Lower, Refused, alu};
 use crate::sm::ieee::{self, F32, Round};
-use crate::sm::regs::{Lanes, map1, map2, map3, mask_of};
+use crate::sm::regs::{LANES, Lanes, map1, map2, map3, mask_of};
 
 impl Args<'_> {
     pub(super) fn float(&mut self) -> Lower {
@@ -46,11 +46,7 @@ impl Args<'_> {
                         mode.input(c.get(r)),
                     );
                     let v = if mode.round == Round::Near {
-                        map3(&a, &b, &c, |a, b, c| {
-                            canonical(
-                                f32::from_bits(a).mul_add(f32::from_bits(b), f32::from_bits(c)),
-                            )
-                        })
+                        fused(&a, &b, &c)
                     } else {
                         map3(&a, &b, &c, |a, b, c| {
                             let [a, b, c] = [a, b, c].map(|x| F32.unpack(u64::from(x)));
@@ -265,6 +261,31 @@ impl Mode {
     }
 }
 
+/// `a * b + c` rounded once, lane by lane.
+///
+/// The product is exact in double precision and the sum rounded to it. Rounding that to single precision is right but where the
+/// double lies half-way between two singles, or where the result is too small to have all its bits: those lanes take the slow way.
+#[inline]
+fn fused(a: &Lanes, b: &Lanes, c: &Lanes) -> Lanes {
+    let float = |x: u32| f64::from(f32::from_bits(x));
+    let sums: [f64; LANES] = std::array::from_fn(|i| float(a[i]) * float(b[i]) + float(c[i]));
+    let mut doubtful = 0_u32;
+    let v: Lanes = std::array::from_fn(|i| {
+        let bits = sums[i].to_bits();
+        let half_way = bits & 0x1fff_ffff == 0x1000_0000;
+        // Below 2^-126 and not zero.
+        let small = (bits & (u64::MAX >> 1)).wrapping_sub(1) < 0x3810_0000_0000_0000 - 1;
+        doubtful |= u32::from(half_way | small);
+        canonical(sums[i] as f32)
+    });
+    if doubtful == 0 {
+        return v;
+    }
+    map3(a, b, c, |a, b, c| {
+        canonical(f32::from_bits(a).mul_add(f32::from_bits(b), f32::from_bits(c)))
+    })
+}
+
 /// The bits of a result, every NaN the same.
 #[inline]
 pub(super) fn canonical(x: f32) -> u32 {
@@ -372,3 +393,51 @@ const RELATIONS: [(&str, Relation); 16] = [
     (".GEU", Relation::new(14)),
     (".T", Relation::new(15)),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fused_multiply_add_is_rounded_once() {
+        let mut x = 0x2545_f491_4f6c_dd1d_u64;
+        let mut next = || {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+            (x >> 20) as u32
+        };
+        for round in 0..20_000 {
+            let mut word = || match round % 4 {
+                // Few bits, so that sums fall half-way between singles.
+                0 => next() & 0xc7f0_0000,
+                1 => next() & 0x83ff_ffff,
+                _ => next(),
+            };
+            let (a, b, c): (Lanes, Lanes, Lanes) = (
+                std::array::from_fn(|_| word()),
+                std::array::from_fn(|_| word()),
+                std::array::from_fn(|_| word()),
+            );
+            let ours = fused(&a, &b, &c);
+            for i in 0..LANES {
+                let host = f32::from_bits(a[i]).mul_add(f32::from_bits(b[i]), f32::from_bits(c[i]));
+                assert_eq!(
+                    ours[i],
+                    canonical(host),
+                    "{:#x} {:#x} {:#x}",
+                    a[i],
+                    b[i],
+                    c[i]
+                );
+            }
+        }
+        // 2^-24 * 1 + 1 is half-way; a little more in the product's last place decides.
+        let lanes = |x: f32| [x.to_bits(); LANES];
+        let (a, b) = (1.0 + f32::EPSILON, f32::EPSILON / 2.0);
+        assert_eq!(
+            fused(&lanes(a), &lanes(b), &lanes(1.0)),
+            lanes(1.0 + f32::EPSILON)
+        );
+    }
+}

@@ -16,6 +16,32 @@ impl Args<'_> {
             Op::Iadd3 | Op::Uiadd3 => self.iadd3(),
             Op::Iadd => self.iadd(),
             Op::Viadd => {
+                if let Some(bits) =
+                    self.one_of(&[(".16x2", 16), (".S16x2", 16), (".U8x4", 8), (".S8x4", 8)])
+                {
+                    let (d, a, b) = (self.dst(0)?, self.src_int(1)?, self.src_int(2)?);
+                    if a.inv || b.inv {
+                        return Err(Refused::Unimplemented);
+                    }
+                    return alu(move |r, m| {
+                        let v = map2(&a.raw.get(r), &b.raw.get(r), |x, y| {
+                            parts(bits, |n| {
+                                let x = if a.neg {
+                                    (x >> n).wrapping_neg()
+                                } else {
+                                    x >> n
+                                };
+                                let y = if b.neg {
+                                    (y >> n).wrapping_neg()
+                                } else {
+                                    y >> n
+                                };
+                                x.wrapping_add(y)
+                            })
+                        });
+                        r.set(d, m, &v);
+                    });
+                }
                 self.ignore(&[".32", ".S32"]);
                 let (d, a, b) = (self.dst(0)?, self.src_int(1)?, self.src_int(2)?);
                 alu(move |r, m| {
@@ -351,6 +377,12 @@ impl Args<'_> {
         let signed = !self.flag(".U32");
         self.ignore(&[".S32"]);
         let relu = self.flag(".RELU");
+        let split = self.one_of(&[
+            (".S16x2", (16, true)),
+            (".U16x2", (16, false)),
+            (".S8x4", (8, true)),
+            (".U8x4", (8, false)),
+        ]);
         let wide = if self.flag(".U64") {
             Some(false)
         } else if self.flag(".S64") {
@@ -364,6 +396,30 @@ impl Args<'_> {
         let d = self.dst(0)?;
         let at = self.skip(1)?;
         let (a, b, p) = (self.src(at)?, self.src(at + 1)?, self.pred(at + 2)?);
+        if let Some((bits, signed)) = split {
+            if relu {
+                return Err(Refused::Unimplemented);
+            }
+            return alu(move |r, m| {
+                let p = p.get(r);
+                let (a, b) = (a.get(r), b.get(r));
+                let v: Lanes = std::array::from_fn(|i| {
+                    let min = p >> i & 1 != 0;
+                    parts(bits, |n| {
+                        let part = |x: u32| {
+                            let x = x >> n;
+                            if bits == 8 {
+                                byte(x, 0, signed)
+                            } else {
+                                half(x, 0, signed)
+                            }
+                        };
+                        min_max(part(a[i]), part(b[i]), signed, min)
+                    })
+                });
+                r.set(d, m, &v);
+            });
+        }
         alu(move |r, m| {
             let p = p.get(r);
             let (a, b) = (a.get(r), b.get(r));
@@ -483,14 +539,17 @@ impl Args<'_> {
             let signed = !self.flag(".U8");
             let add = self.flag(".ACC");
             let (a, b, c) = (self.src(2)?, self.src(3)?, self.src(4)?);
-            if !add || signed {
+            if signed || (!add && c != Raw::ZERO) {
                 return Err(Refused::Unimplemented);
             }
             return alu(move |r, m| {
                 let v = map3(&a.get(r), &b.get(r), &c.get(r), |a, b, c| {
-                    (0..4).fold(c, |sum, i| {
-                        sum.wrapping_add(byte(a, i, false).abs_diff(byte(b, i, false)))
-                    })
+                    let diff = |i| byte(a, i, false).abs_diff(byte(b, i, false));
+                    if add {
+                        (0..4).fold(c, |sum, i| sum.wrapping_add(diff(i)))
+                    } else {
+                        (0..4).fold(0, |v, i| v | diff(i) << (8 * i))
+                    }
                 });
                 r.set(d, m, &v);
             });
@@ -686,6 +745,18 @@ fn min_max(a: u32, b: u32, signed: bool, min: bool) -> u32 {
         a < b
     };
     if less == min { a } else { b }
+}
+
+/// A word made of parts of so many bits, each given by where it starts.
+fn parts(bits: u32, f: impl Fn(u32) -> u32) -> u32 {
+    let ones = (1 << bits) - 1;
+    let mut v = 0;
+    let mut n = 0;
+    while n < 32 {
+        v |= (f(n) & ones) << n;
+        n += bits;
+    }
+    v
 }
 
 fn byte(x: u32, i: u32, signed: bool) -> u32 {

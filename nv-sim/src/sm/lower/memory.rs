@@ -8,7 +8,7 @@ use super::{Args, Lower, Place, Refused, alu, op};
 use crate::sm::access::{Space, Width};
 use crate::sm::atomics::Atomic;
 use crate::sm::exec::{Flow, Stop};
-use crate::sm::regs::{Dst, LANES, PredDst, Raw, high, lanes, low};
+use crate::sm::regs::{Dst, LANES, PredDst, Raw, first, high, lanes, low};
 
 /// Orders, scopes and cache hints: memory here is one and consistent.
 const HINTS: [&str; 21] = [
@@ -62,6 +62,7 @@ impl Args<'_> {
                 })
             }
             Op::Qspc => self.qspc(),
+            Op::Syncs => self.syncs(),
             _ => Err(Refused::Unimplemented),
         }
     }
@@ -90,7 +91,7 @@ impl Args<'_> {
     }
 
     /// The address operand of a space.
-    fn spot(&mut self, at: usize, space: Space) -> Result<Place, Refused> {
+    pub(super) fn spot(&mut self, at: usize, space: Space) -> Result<Place, Refused> {
         let mut place = self.address(at)?;
         if matches!(space, Space::Global | Space::Generic) {
             // `.E`: addresses of 64 bits, in a pair unless the operand says otherwise.
@@ -188,7 +189,8 @@ impl Args<'_> {
         if matches!(base, Raw::Imm(_)) {
             let mut words = [0; 4];
             for (i, word) in words.iter_mut().enumerate().take(usize::from(registers)) {
-                let offset = (address.offset as u32).wrapping_add(4 * i as u32);
+                // Sixteen bits, printed as a signed number.
+                let offset = (address.offset as u32 & 0xffff).wrapping_add(4 * i as u32);
                 let bytes = width.bytes().min(4);
                 *word = width.extend(
                     self.launch
@@ -249,7 +251,7 @@ impl Args<'_> {
         let atomic = self.atomic_kind(compare)?;
         let registers = if atomic.bytes() == 8 { 2 } else { 1 };
         let d = match d {
-            Some(at) => self.dst_of(at, if spin { 1 } else { registers })?,
+            Some(at) => self.dst_of(at, registers)?,
             None => Dst::None,
         };
         let mut sources = [super::Pair {
@@ -288,7 +290,7 @@ impl Args<'_> {
                 c.regs.set_pred(p, m, u32::MAX);
             }
             c.regs.set(d, m, &old.map(low));
-            if registers == 2 && !spin {
+            if registers == 2 {
                 c.regs.set(d.next(1), m, &old.map(high));
             }
             Ok(Flow::Next)
@@ -374,6 +376,28 @@ impl Args<'_> {
         })
     }
 
+    /// `SYNCS.EXCH.64`, which puts a barrier object in shared memory. What the hardware makes of the object's bits is not known,
+    /// so that arriving and waiting are not here.
+    fn syncs(&mut self) -> Lower {
+        if !self.flag(".EXCH") || !self.flag(".64") {
+            return Err(Refused::Unimplemented);
+        }
+        let d = self.dst_of(0, 2)?;
+        let place = self.spot(1, Space::Shared)?;
+        let value = self.src64(2)?;
+        op(move |c, m| {
+            // Once for the warp.
+            let lane = first(m);
+            let address = place.addresses(c.regs, Space::Shared)[lane];
+            let new = value.get(c.regs)[lane];
+            let old = c
+                .atomic(Space::Shared, lane, address, 8, |_| Some(new))
+                .map_err(|kind| Stop { kind, lane })?;
+            c.regs.set64(d, m, &[old; LANES]);
+            Ok(Flow::Next)
+        })
+    }
+
     fn qspc(&mut self) -> Lower {
         let space = self
             .one_of(&[
@@ -399,7 +423,7 @@ impl Args<'_> {
 }
 
 impl Place {
-    fn addresses(self, regs: &crate::sm::regs::Regs, space: Space) -> [u64; LANES] {
+    pub(super) fn addresses(self, regs: &crate::sm::regs::Regs, space: Space) -> [u64; LANES] {
         match space {
             Space::Global | Space::Generic => self.wide(regs),
             Space::Shared | Space::Local => self.narrow(regs).map(u64::from),

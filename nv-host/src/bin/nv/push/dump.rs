@@ -43,7 +43,7 @@ fn malformed(broken: Vec<String>) -> Result<(), Failure> {
 }
 
 /// One line for a method, and what its data is.
-fn method(paper: &mut Paper<'_>, line: &MethodLine<'_>, all: bool) -> Result<(), Failure> {
+pub fn method(paper: &mut Paper<'_>, line: &MethodLine<'_>, all: bool) -> Result<(), Failure> {
     let class = line.class.map_or_else(|| "?".to_owned(), class_text);
     let frame = format!("{:>6} {} {class:<26}", line.offset, line.subchannel);
     let name = name(line);
@@ -133,7 +133,7 @@ pub fn json(paper: &mut Paper<'_>, streams: &[Stream], reading: &Reading) -> Res
 }
 
 /// One line as JSON.
-fn entry(line: &Line<'_>) -> Value {
+pub fn entry(line: &Line<'_>) -> Value {
     let line = match line {
         Line::Method(line) => line,
         Line::Header { offset, .. } => {

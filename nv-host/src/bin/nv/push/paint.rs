@@ -35,6 +35,14 @@ impl<'a> Paper<'a> {
         }
     }
 
+    /// A file, without colours.
+    pub fn file(file: std::fs::File) -> Self {
+        Self {
+            out: Box::new(io::BufWriter::new(file)),
+            colours: false,
+        }
+    }
+
     /// In colours if standard output is a terminal and `NO_COLOR` is not set.
     pub fn stdout() -> Self {
         let out = io::stdout().lock();

@@ -1,0 +1,25 @@
+//! Standard output.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use crate::exit::Failure;
+
+/// Writes text. A reader that has seen enough and gone is no error.
+pub fn text(text: &str) -> Result<(), Failure> {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::BadInput(format!("standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes a value as JSON.
+pub fn json<T: Serialize>(value: &T) -> Result<(), Failure> {
+    match serde_json::to_string_pretty(value) {
+        Ok(json) => text(&format!("{json}\n")),
+        Err(error) => Err(Failure::BadInput(error.to_string())),
+    }
+}

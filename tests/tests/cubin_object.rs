@@ -62,7 +62,7 @@ fn sections_and_their_bytes() {
             );
             assert_eq!(
                 ours.flags(),
-                u64::from(theirs.sh_flags.get(Le).0),
+                theirs.sh_flags.get(Le).0,
                 "{name} {}",
                 ours.name()
             );

@@ -3,6 +3,18 @@
 //! [`nv_proto::cubin::fatbin`] reads their structure. Here their entries are decompressed, never to more than they
 //! say they hold, and the best one for a device is taken out of a fatbin, or out of an executable or a shared object
 //! that holds some.
+//!
+//! ```
+//! use nv_host::fatbin::cubin_for;
+//! use nv_proto::unit::SmVersion;
+//!
+//! # let file = std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/cubins/fatbin/13.0_vecadd_all.fatbin"))?;
+//! let cubin = cubin_for(&file, SmVersion(89))?;
+//! assert!(cubin.starts_with(b"\x7fELF"));
+//! let error = cubin_for(&file, SmVersion(61)).unwrap_err();
+//! assert!(error.to_string().starts_with("nothing in the file runs on sm_61: it holds sm_75, sm_80"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::borrow::Cow;
 use std::io::Read;

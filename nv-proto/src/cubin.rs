@@ -9,6 +9,30 @@
 //! kernels in [`Cubin::kernels_into`]), whatever its bytes are.
 //!
 //! ```
+//! use nv_proto::cubin::{Cubin, Layout};
+//! use nv_proto::unit::{GpuVa, SmVersion};
+//!
+//! # const FILE: &[u8] =
+//! #     include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/cubins/corpus/13.0/sm_90/vecadd.cubin"));
+//! let cubin = Cubin::parse(FILE)?;
+//! assert_eq!(cubin.sm(), SmVersion(90));
+//!
+//! let kernel = cubin.kernel("vecadd")?;
+//! assert_eq!((kernel.registers, kernel.shared_total(), kernel.param_base), (12, 1024, 0x210));
+//!
+//! // Where its parts go, an image of them, and that image made right for its address.
+//! let mut places = [0; 32];
+//! let plan = cubin.plan(Layout::default(), &mut places)?;
+//! let mut image = [0; 2048];
+//! plan.place_into(&mut image)?;
+//! plan.relocate(&mut image, GpuVa(0x7f00_0000_0000))?;
+//! assert_eq!(plan.entry(&kernel), Some(0));
+//! # Ok::<(), nv_proto::cubin::Error<'static>>(())
+//! ```
+//!
+//! Anything that is no cubin is told what it is:
+//!
+//! ```
 //! use nv_proto::cubin::{Content, Cubin, Error};
 //!
 //! let error = Cubin::parse(b".version 8.4\n.target sm_90\n").unwrap_err();

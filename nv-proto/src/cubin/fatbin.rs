@@ -11,6 +11,20 @@
 //! ```
 //!
 //! Read off files of fatbinary and libnvfatbin of CUDA 12.4 and 13.0. The payload is padded to a multiple of 8.
+//!
+//! ```
+//! use nv_proto::cubin::fatbin::{Fatbins, Fit, best};
+//! use nv_proto::unit::SmVersion;
+//!
+//! # const FILE: &[u8] =
+//! #     include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/cubins/fatbin/13.0_library.so"));
+//! // A fatbin, or a program or library that holds some; entries that are damaged are left out here.
+//! let entries = Fatbins::of(FILE)?.flatten().flat_map(|fatbin| fatbin.entries()).flatten();
+//! let (entry, fit) = best(entries, SmVersion(89)).expect("code for sm_80");
+//! assert_eq!(fit, Fit::Older(SmVersion(80)));
+//! assert!(entry.cubin()?.kernel_count() > 0);
+//! # Ok::<(), nv_proto::cubin::Error<'static>>(())
+//! ```
 
 use core::fmt;
 
@@ -357,6 +371,15 @@ impl<'a> Fatbin<'a> {
             ));
         }
         let header = u64::from(raw.header_size.get());
+        // Less would make a region that takes no room, after which the same one follows for ever.
+        if usize::from(raw.header_size.get()) < size_of::<RegionRaw>() {
+            return Err(bad(
+                "header size",
+                "fatbin",
+                offset.saturating_add(6),
+                header,
+            ));
+        }
         let entries = elf::range(bytes, header, raw.size.get()).ok_or(Error::Truncated {
             what: "fatbin",
             name: "",

@@ -339,6 +339,23 @@ fn damage_is_told() {
     );
 }
 
+/// Found by the fuzz target: a region of no bytes was followed by itself, for ever.
+#[test]
+fn a_region_that_takes_no_room_is_refused() {
+    let mut bytes = vec![0x50, 0xed, 0x55, 0xba, 1, 0, 0, 0];
+    bytes.extend([0; 24]);
+    assert_eq!(
+        entries(&bytes).map(|entries| entries.len()),
+        Err(Error::Read(
+            "header size of \"fatbin\" cannot be 0x0 (offset 0x6)".to_owned()
+        ))
+    );
+    // The smallest that there is: a header and no entries, twice.
+    bytes[6] = 16;
+    let twice = [&bytes[..16], &bytes[..16]].concat();
+    assert_eq!(Fatbins::of(&twice).expect("fatbins").count(), 2);
+}
+
 #[test]
 fn tables_that_make_no_sense_are_refused() {
     let good = file("13.0_vecadd_nocompress.fatbin");

@@ -357,6 +357,15 @@ impl<'a> Fatbin<'a> {
             ));
         }
         let header = u64::from(raw.header_size.get());
+        // Less would make a region that takes no room, after which the same one follows for ever.
+        if usize::from(raw.header_size.get()) < size_of::<RegionRaw>() {
+            return Err(bad(
+                "header size",
+                "fatbin",
+                offset.saturating_add(6),
+                header,
+            ));
+        }
         let entries = elf::range(bytes, header, raw.size.get()).ok_or(Error::Truncated {
             what: "fatbin",
             name: "",

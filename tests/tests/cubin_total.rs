@@ -194,7 +194,10 @@ fn work_is_linear_in_the_file() {
     // square, the large ones would take 16 times as long.
     let small = time(2_000, 640);
     let large = time(32_000, 40);
-    assert!(large < small * 5, "{small:?} in small files and {large:?} in large ones");
+    assert!(
+        large < small * 5,
+        "{small:?} in small files and {large:?} in large ones"
+    );
 }
 
 /// Time that this thread has spent on a processor: what else the machine does is not counted.

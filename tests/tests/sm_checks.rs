@@ -643,7 +643,7 @@ fn halves() {
         // Halves of moderate size, so that each operation's result is exact in double precision.
         let mut word = |k: usize| {
             let half = |x: u32| {
-                if k % 16 == 0 {
+                if k.is_multiple_of(16) {
                     x & 0xffff
                 } else {
                     (x & 0x83ff) | (9 + (x >> 16) % 12) << 10
@@ -777,7 +777,7 @@ fn warps() {
             let all_same = warp.iter().all(|x| x & !0xff == warp[0] & !0xff);
             for lane in 0..32 {
                 let v = warp[lane];
-                let any = warp.iter().any(|x| *x == 3);
+                let any = warp.contains(&3);
                 let all = warp.iter().all(|x| *x > -100);
                 expected.extend([
                     warp[5] as u32,
@@ -1000,8 +1000,8 @@ fn barriers() {
         let mut expected = Vec::new();
         for block in a.chunks(threads) {
             let count = block.iter().filter(|x| *x & 1 != 0).count() as u32;
-            let flags = u32::from(block.iter().all(|x| *x != 77))
-                | u32::from(block.iter().any(|x| *x == 78)) << 1;
+            let flags =
+                u32::from(block.iter().all(|x| *x != 77)) | u32::from(block.contains(&78)) << 1;
             for t in 0..threads {
                 let value = if t < threads / 2 {
                     block[t]

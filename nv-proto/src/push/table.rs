@@ -72,6 +72,7 @@ pub enum FieldArg<'a> {
 
 /// Why a word could not be made by name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 pub enum NameError<'a> {
     /// The method has no such field.
     #[error("{method} has no field {name}")]

@@ -43,7 +43,7 @@ impl Default for Options {
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Backend {
-    /// The first real GPU that the environment allows, else a simulated one; [`Device::fallback`] says why.
+    /// The first real GPU that the environment allows and that opens, else a simulated one; [`Device::fallback`] says why.
     Best,
     /// The real GPU of this index, counted after `VISIBLE_DEVICES` or `CUDA_VISIBLE_DEVICES`.
     Kernel(usize),

@@ -1,4 +1,4 @@
-//! Which driver to use: a real GPU if there is one, else a simulated one, and never without saying why.
+//! Which driver to use: the first real GPU that opens, else a simulated one, and never without saying why.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(crate) fn driver(backend: &Backend) -> Result<(Arc<dyn Driver>, Option<Error
 
 #[cfg(feature = "sim")]
 fn best() -> Result<(Arc<dyn Driver>, Option<Error>), Error> {
-    match kernel(0) {
+    match first() {
         Ok(driver) => Ok((driver, None)),
         Err(first) => match sim(nv_sim::Chip::Gh100) {
             Ok(driver) => Ok((driver, Some(first))),
@@ -29,7 +29,7 @@ fn best() -> Result<(Arc<dyn Driver>, Option<Error>), Error> {
 
 #[cfg(not(feature = "sim"))]
 fn best() -> Result<(Arc<dyn Driver>, Option<Error>), Error> {
-    kernel(0)
+    first()
         .map(|driver| (driver, None))
         .map_err(|error| Error::NoDevice(vec![error.to_string()]))
 }
@@ -37,6 +37,16 @@ fn best() -> Result<(Arc<dyn Driver>, Option<Error>), Error> {
 #[cfg(feature = "ioctl")]
 fn kernel(index: usize) -> Result<Arc<dyn Driver>, Error> {
     Ok(Arc::new(crate::driver::kernel::open(index)?))
+}
+
+#[cfg(feature = "ioctl")]
+fn first() -> Result<Arc<dyn Driver>, Error> {
+    Ok(Arc::new(crate::driver::kernel::open_first()?))
+}
+
+#[cfg(not(feature = "ioctl"))]
+fn first() -> Result<Arc<dyn Driver>, Error> {
+    kernel(0)
 }
 
 #[cfg(not(feature = "ioctl"))]

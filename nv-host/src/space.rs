@@ -1,5 +1,6 @@
 //! One GPU address space: which memory is mapped where, in either of the two ways.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use nv_proto::unit::{GpuVa, Handle};
@@ -18,6 +19,15 @@ pub enum MapMode {
     Rm,
     /// By the UVM driver: the one that sandboxes allow which grant only compute.
     Uvm,
+}
+
+impl fmt::Display for MapMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Rm => "RM",
+            Self::Uvm => "UVM",
+        })
+    }
 }
 
 /// Address space that buffers, code and queues are mapped in. Below 2^40, since the launch descriptors of

@@ -38,7 +38,19 @@ use client::{Bounce, Client, Node};
 /// [`Error::Node`] for a device node that does not open, with what to do; [`Error::Unsupported`] for a driver
 /// that is too old.
 pub fn open(index: usize) -> Result<KernelDriver, Error> {
-    KernelDriver::open(Box::new(Linux), index, VisibleDevices::from_env().as_ref())
+    KernelDriver::open(
+        Box::new(Linux),
+        Some(index),
+        VisibleDevices::from_env().as_ref(),
+    )
+}
+
+/// Opens the first GPU, in the order of [`open`], whose node opens: a container may see them all and hold one.
+///
+/// # Errors
+/// As [`open`]; where no node opens, what the first said.
+pub fn open_first() -> Result<KernelDriver, Error> {
+    KernelDriver::open(Box::new(Linux), None, VisibleDevices::from_env().as_ref())
 }
 
 /// One GPU, opened through the kernel driver.
@@ -64,15 +76,14 @@ struct Uvm {
 impl KernelDriver {
     fn open(
         system: Box<dyn System>,
-        index: usize,
+        index: Option<usize>,
         visible: Option<&VisibleDevices>,
     ) -> Result<Self, Error> {
         let client = Client::open(system)?;
-        let card = choose(&client, index, visible)?;
-        let path = format!("/dev/nvidia{}", card.minor_number.get());
+        let (card, device) = choose(&client, index, visible)?;
         let mut driver = Self {
             uvm: Mutex::new(None),
-            device: device_node(&client, Path::new(&path))?,
+            device,
             client,
             device_instance: 0,
             address: PciAddress::of(&card.pci_info),
@@ -484,12 +495,12 @@ impl Driver for KernelDriver {
     }
 }
 
-/// The GPU of an index, among those that the driver shows and the environment lets be seen.
+/// The GPU of an index among those that the environment allows, or the first of them whose node opens; and its node.
 fn choose(
     client: &Client,
-    index: usize,
+    index: Option<usize>,
     visible: Option<&VisibleDevices>,
-) -> Result<rm::CardInfo, Error> {
+) -> Result<(rm::CardInfo, Node), Error> {
     let mut cards = [rm::CardInfo::default(); rm::MAX_CARDS];
     // SAFETY: the driver takes an array of its structures, any number of them, without pointers.
     unsafe { client.call(&client.node, rm::NV_ESC_CARD_INFO, cards.as_mut_bytes()) }?;
@@ -507,17 +518,24 @@ fn choose(
             visible.resolve_uuids(&cards.iter().map(uuid).collect::<Vec<_>>())?
         }
     };
-    let card = order
-        .get(index)
-        .and_then(|place| cards.get(*place))
-        .copied();
-    card.ok_or_else(|| {
+    let allowed = order.iter().filter_map(|place| cards.get(*place).copied());
+    let tried = if index.is_some() { 1 } else { usize::MAX };
+    let mut first_error = None;
+    for card in allowed.skip(index.unwrap_or(0)).take(tried) {
+        let path = format!("/dev/nvidia{}", card.minor_number.get());
+        match device_node(client, Path::new(&path)) {
+            Ok(node) => return Ok((card, node)),
+            Err(error) => _ = first_error.get_or_insert(error),
+        }
+    }
+    Err(first_error.unwrap_or_else(|| {
         let why = visible.map_or_else(String::new, |visible| format!(" ({visible})"));
+        let index = index.unwrap_or(0);
         Error::InvalidArgument(format!(
             "there is no GPU {index}: {} can be used{why}",
             order.len()
         ))
-    })
+    }))
 }
 
 /// Opens a GPU's node and ties it to the control node.

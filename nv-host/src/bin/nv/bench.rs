@@ -60,7 +60,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 (*unit).to_owned(),
             ]);
         }
-        println!("{shown}");
+        println!("{}", shown.trim_fmt());
     }
     Ok(())
 }

@@ -90,7 +90,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         );
     } else {
         println!(
-            "{} ({}), driver {}, memory mapped by {:?}",
+            "{} ({}), driver {}, memory mapped by {}",
             info.name, info.sm, info.driver, info.map_mode
         );
         let mut shown = table(&[
@@ -116,7 +116,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 },
             ]);
         }
-        println!("{shown}");
+        println!("{}", shown.trim_fmt());
         println!("first result after {:.1} ms", milliseconds(first_result));
     }
     if rows.iter().any(|row| row.wrong > 0) {

@@ -115,5 +115,5 @@ fn text(listing: &Listing) -> String {
             row.access.clone(),
         ]);
     }
-    format!("{driver}{visible}{rows}\n")
+    format!("{driver}{visible}{}\n", rows.trim_fmt())
 }

@@ -58,7 +58,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
 
 #[cfg(feature = "ioctl")]
 fn try_calls(report: &mut Report) {
-    match nv_host::driver::kernel::open(0) {
+    match nv_host::driver::kernel::open_first() {
         Ok(driver) => report.try_calls(Ok(&driver)),
         Err(error) => report.try_calls(Err(&error)),
     }
@@ -72,5 +72,5 @@ fn text(rows: &[Row<'_>]) -> String {
     for row in rows {
         out.add_row([row.level.as_str(), row.subject, row.finding, row.remedy]);
     }
-    out.to_string()
+    out.trim_fmt()
 }

@@ -244,6 +244,25 @@ fn releases_too_old_are_refused_and_unknown_ones_flagged() {
 }
 
 #[test]
+fn the_first_gpu_that_opens_is_taken_where_none_is_named() {
+    let (fake, _) = kernel(Troubles {
+        cards: 3,
+        ..one_gpu()
+    });
+    let first = || KernelDriver::open(Box::new(fake.clone()), None, None);
+    assert_eq!(first().unwrap().address().bus, 6);
+    let refuse = |node: &str, errno| fake.machine().refused.insert(node.into(), errno);
+    refuse("/dev/nvidia6", Errno::ENOENT);
+    assert_eq!(first().unwrap().address().bus, 7);
+    // One that was asked for by its index is that one or none.
+    assert!(text(fake.driver()).starts_with("open /dev/nvidia6: ENOENT"));
+    refuse("/dev/nvidia7", Errno::EPERM);
+    refuse("/dev/nvidia9", Errno::EIO);
+    assert!(text(first()).starts_with("open /dev/nvidia6: ENOENT"));
+    assert_eq!(fake.open_nodes(), 0);
+}
+
+#[test]
 fn gpus_are_counted_in_bus_order_among_those_visible() {
     let (fake, _) = kernel(Troubles {
         cards: 3,
@@ -257,7 +276,7 @@ fn gpus_are_counted_in_bus_order_among_those_visible() {
     }
     let visible = |list: &str| VisibleDevices::from_lookup(|_| Some(list.to_owned()));
     let open = |index, visible: Option<VisibleDevices>| {
-        KernelDriver::open(Box::new(fake.clone()), index, visible.as_ref())
+        KernelDriver::open(Box::new(fake.clone()), Some(index), visible.as_ref())
     };
     let bus = |index, visible| open(index, visible).unwrap().address().bus;
     assert_eq!([bus(0, None), bus(1, None), bus(2, None)], [6, 7, 9]);

@@ -491,3 +491,6 @@ impl LocalMemory {
         })
     }
 }
+
+#[cfg(all(test, feature = "sim"))]
+mod refusals;

@@ -126,8 +126,8 @@ impl Driver for Refusing {
     }
 
     unsafe fn uvm_raw(&self, command: u32, params: &mut [u8]) -> Result<(), Error> {
-        use nv_proto::uvm::{Free, UnregisterChannel, UnregisterGpu, UnregisterGpuVaspace};
         use nv_proto::uvm::UvmCommand;
+        use nv_proto::uvm::{Free, UnregisterChannel, UnregisterGpu, UnregisterGpuVaspace};
         let ends = [
             Free::COMMAND,
             UnregisterChannel::COMMAND,
@@ -208,7 +208,11 @@ fn whichever_call_is_refused_all_is_given_back() {
                 Err(_) => {}
             }
             assert!(start.elapsed() < Duration::from_secs(5), "call {refused}");
-            assert_eq!(left(), before, "{mode:?}, call {refused} of {calls} refused");
+            assert_eq!(
+                left(),
+                before,
+                "{mode:?}, call {refused} of {calls} refused"
+            );
             driver.left.store(NEVER, Ordering::SeqCst);
             session(&driver, &options, &cubin)
                 .unwrap_or_else(|error| panic!("{mode:?}, after call {refused}: {error}"));
@@ -217,4 +221,50 @@ fn whichever_call_is_refused_all_is_given_back() {
         // The name, and the debugger of each of three channels; with UVM, also a shared registration.
         assert!(survived.len() <= 8, "{mode:?}: {survived:?}");
     }
+}
+
+/// A launch that finds no memory while its own stream is stuck is refused: it holds the stream's state, which the wait
+/// for memory may not want.
+#[test]
+fn memory_that_is_short_is_no_deadlock() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cubins");
+    let file = |name: &str| std::fs::read(root.join(name)).unwrap();
+    let (endless, local) = (file("faults/faults.sm_90.cubin"), file("k/k.sm_90.cubin"));
+    let (done, finished) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let memory = nv_sim::Options {
+            memory: 256 << 20,
+            ..nv_sim::Options::default()
+        };
+        let driver = crate::driver::sim::open_with(Chip::Gh100, memory).unwrap();
+        let options = Options {
+            limit: Duration::from_millis(200),
+            ..Options::default()
+        };
+        let device = Device::from_driver(Arc::new(driver), &options, None).unwrap();
+        let (endless, local) = (device.load(&endless).unwrap(), device.load(&local).unwrap());
+        let stream = device.stream().unwrap();
+        let flag = device.upload(&[0_u64; 16]).unwrap();
+        let endless = endless.function("loop").unwrap();
+        stream.launch(&endless).arg(&flag).submit().unwrap();
+        // What is given up while it is in use.
+        drop(device.alloc::<u8>(1 << 20).unwrap());
+        assert_eq!(lock(&device.inner().retired).len(), 1);
+        let local = local.function("loc").unwrap();
+        let launch = stream.launch(&local).arg(&flag).arg(&flag).arg(1_i32);
+        let launched = launch.submit().map(drop);
+        let too_much = device.inner().local_memory(u32::MAX).map(drop);
+        done.send((launched, too_much)).unwrap();
+    });
+    let (launched, too_much) = finished
+        .recv_timeout(Duration::from_secs(20))
+        .expect("the launch neither succeeds nor fails");
+    assert!(
+        matches!(launched, Err(Error::OutOfMemory { .. })),
+        "{launched:?}"
+    );
+    assert!(
+        matches!(too_much, Err(Error::OutOfMemory { .. })),
+        "{too_much:?}"
+    );
 }

@@ -2,12 +2,19 @@
 
 use nv_proto::unit::GpuVa;
 
+use crate::device::Device;
+
 /// A value that can be passed to a kernel by value.
 ///
 /// Device pointers are passed with [`GpuVa`] or a reference to a buffer.
 pub trait Arg {
     /// Calls `use_bytes` with the bytes of the argument, little-endian.
     fn with_bytes<R>(&self, use_bytes: impl FnOnce(&[u8]) -> R) -> R;
+
+    /// The device that the argument means something on; `None` for a plain value.
+    fn device(&self) -> Option<&Device> {
+        None
+    }
 }
 
 macro_rules! scalar {
@@ -41,5 +48,9 @@ impl Arg for ArgBytes<'_> {
 impl<A: Arg + ?Sized> Arg for &A {
     fn with_bytes<R>(&self, use_bytes: impl FnOnce(&[u8]) -> R) -> R {
         (**self).with_bytes(use_bytes)
+    }
+
+    fn device(&self) -> Option<&Device> {
+        (**self).device()
     }
 }

@@ -59,7 +59,8 @@ pub(crate) struct Channel {
     _copy: RmObject,
     channel: RmObject,
     area: Allocation,
-    page: Allocation,
+    /// Streams that wait for this one's timeline share it.
+    page: Arc<Allocation>,
     token: SubmitToken,
     doorbell: Arc<Doorbell>,
     space: Arc<AddressSpace>,
@@ -73,6 +74,7 @@ impl Channel {
         let objects = device.objects();
         let area = Allocation::new(objects, device.space(), AREA_BYTES, Placement::HostVisible)?;
         let page = Allocation::new(objects, device.space(), PAGE_BYTES, Placement::Pinned)?;
+        let page = Arc::new(page);
         area.mapping()?
             .fill(usize_of(USERD), nv_proto::gpfifo::USERD_BYTES, 0)?;
         page.mapping()?.fill(0, usize_of(PAGE_BYTES), 0)?;
@@ -96,10 +98,8 @@ impl Channel {
         let registration = device
             .space()
             .register_channel(channel.handle(), &mut making)?;
-        calls::schedule(&*objects.driver, group.handle())?;
-        drop(making);
-        group.add(token);
-        Ok(Self {
+        // From here on it ends as a whole, and so does its registration.
+        let channel = Self {
             registration,
             debugger,
             _compute: compute,
@@ -111,7 +111,11 @@ impl Channel {
             doorbell: Arc::clone(device.doorbell()),
             space: Arc::clone(device.space()),
             group: Arc::clone(group),
-        })
+        };
+        calls::schedule(&*objects.driver, group.handle())?;
+        drop(making);
+        group.add(token);
+        Ok(channel)
     }
 
     /// The channel object.
@@ -137,6 +141,11 @@ impl Channel {
     /// The page of host memory, as the CPU sees it.
     pub(crate) fn page(&self) -> Result<&Mapping, Error> {
         self.page.mapping()
+    }
+
+    /// The page itself.
+    pub(crate) fn page_memory(&self) -> &Arc<Allocation> {
+        &self.page
     }
 
     /// The GPU's address of an offset in that page.

@@ -182,8 +182,8 @@ impl Device {
         let space = Arc::new(Self::space(&objects, options.map_mode)?);
         let info = calls::info(&objects, classes, space.mode())?;
         let inner = Arc::new(DeviceInner {
-            staging: Mutex::default(),
             stream: Mutex::default(),
+            staging: Mutex::default(),
             streams: Mutex::default(),
             retired: Mutex::default(),
             local: Mutex::default(),
@@ -365,7 +365,8 @@ impl DeviceInner {
         match Allocation::new(&self.objects, &self.space, bytes, placement) {
             Err(Error::OutOfMemory { .. }) if !lock(&self.retired).is_empty() => {
                 for stream in self.live_streams() {
-                    // A stream that does not end keeps its memory; the allocation then fails as before.
+                    // A stream that cannot be waited for keeps its memory; the allocation then fails as before.
+                    // The caller may be a launch, which holds its stream's state.
                     stream.settle(self.limit);
                 }
                 self.reap();
@@ -441,6 +442,17 @@ impl DeviceInner {
         }
     }
 
+    /// Waits until the work of the device's own stream has ended, if there is any.
+    pub(crate) fn synchronize_default(&self) -> Result<(), Error> {
+        let stream = lock(&self.stream).clone();
+        match stream {
+            Some(stream) if !stream.is_over(stream.submitted()) => {
+                stream.synchronize(self, self.limit)
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn with_staging<R>(
         &self,
         use_staging: impl FnOnce(&mut Staging) -> Result<R, Error>,
@@ -478,11 +490,23 @@ impl LocalMemory {
     /// 64 warps, 2 multiprocessors.
     fn new(device: &DeviceInner, per_thread: u32) -> Result<Self, Error> {
         let info = device.info();
-        let per_thread = per_thread.next_multiple_of(Self::THREAD_UNIT);
-        let per_warp = (u64::from(per_thread) * 32).next_multiple_of(Self::WARP_UNIT);
-        let per_tpc = (per_warp * u64::from(info.warps_per_sm) * u64::from(info.sm_per_tpc))
-            .next_multiple_of(Self::TPC_UNIT);
-        let bytes = (per_tpc * u64::from(info.tpc_slots)).next_multiple_of(Self::UNIT);
+        // What a thread needs is the file's word, and may be anything.
+        let sizes = || {
+            let per_thread = per_thread.checked_next_multiple_of(Self::THREAD_UNIT)?;
+            let per_warp = (u64::from(per_thread) * 32).next_multiple_of(Self::WARP_UNIT);
+            let per_tpc = per_warp
+                .checked_mul(info.warps_per_sm.into())?
+                .checked_mul(info.sm_per_tpc.into())?
+                .checked_next_multiple_of(Self::TPC_UNIT)?;
+            let bytes = per_tpc
+                .checked_mul(info.tpc_slots.into())?
+                .checked_next_multiple_of(Self::UNIT)?;
+            Some((per_thread, per_tpc, bytes))
+        };
+        let (per_thread, per_tpc, bytes) = sizes().ok_or(Error::OutOfMemory {
+            what: "local memory for each thread",
+            bytes: per_thread.into(),
+        })?;
         let memory = device.allocate(bytes, Placement::Device)?;
         Ok(Self {
             per_thread,
@@ -491,3 +515,6 @@ impl LocalMemory {
         })
     }
 }
+
+#[cfg(all(test, feature = "sim"))]
+mod refusals;

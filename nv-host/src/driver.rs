@@ -93,7 +93,7 @@ impl Doorbell {
     }
 }
 
-mod sealed {
+pub(crate) mod sealed {
     /// Only this crate implements drivers: their promises are relied on by `unsafe` code.
     pub trait Sealed {}
 }

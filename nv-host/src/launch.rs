@@ -1,5 +1,7 @@
 //! Launches: a kernel, its shape and its arguments, checked and encoded.
 
+use std::sync::Arc;
+
 use nv_proto::cubin::Param;
 use nv_proto::launch::{Call, DeviceFacts, LaunchError, Shape, Shaped, prepare, sass_version};
 use nv_proto::qmd::{Qmd, Version};
@@ -42,7 +44,7 @@ pub struct Launch<'a> {
     args: ArgArea,
     /// How many arguments were given.
     given: usize,
-    /// The first argument that does not fit the kernel's parameter.
+    /// The first thing that is wrong with the kernel or an argument.
     bad: Option<String>,
 }
 
@@ -81,6 +83,8 @@ impl<'a> Launch<'a> {
         } else {
             ArgArea::Heap(vec![0; size])
         };
+        // Its address means something else on another device.
+        let foreign = !Arc::ptr_eq(function.device().inner(), stream.device().inner());
         Self {
             stream,
             function,
@@ -91,7 +95,7 @@ impl<'a> Launch<'a> {
             cooperative: false,
             args,
             given: 0,
-            bad: None,
+            bad: foreign.then(|| "it was loaded on another device".to_owned()),
         }
     }
 
@@ -132,8 +136,16 @@ impl<'a> Launch<'a> {
         self.given += 1;
         // One argument too many is told in `submit`, by number.
         if let Some(param) = params.get(ordinal) {
+            let here = self.stream.device().inner();
+            let foreign = arg
+                .device()
+                .is_some_and(|device| !Arc::ptr_eq(device.inner(), here));
             let place = self.args.bytes_mut();
-            let bad = arg.with_bytes(|bytes| put(place, param, bytes));
+            let bad = if foreign {
+                Some(format!("argument {ordinal} is of another device"))
+            } else {
+                arg.with_bytes(|bytes| put(place, param, bytes))
+            };
             self.bad = self.bad.take().or(bad);
         }
         self

@@ -188,6 +188,7 @@ impl<T: Element> Buffer<T> {
         self.check(values.len())?;
         match self.mapping() {
             Some(mapping) if self.placement == Placement::Pinned => {
+                self.device.inner().synchronize_default()?;
                 mapping.read(0, values.as_mut_bytes())
             }
             _ => self.device.download_bytes(self.va, values.as_mut_bytes()),
@@ -234,5 +235,9 @@ impl<T: Element> Drop for Buffer<T> {
 impl<T: Element> Arg for Buffer<T> {
     fn with_bytes<R>(&self, use_bytes: impl FnOnce(&[u8]) -> R) -> R {
         self.va.with_bytes(use_bytes)
+    }
+
+    fn device(&self) -> Option<&Device> {
+        Some(&self.device)
     }
 }

@@ -34,7 +34,7 @@ pub(crate) struct ModuleInner {
 pub struct Function {
     inner: Arc<FunctionInner>,
     /// The code stays loaded.
-    _module: Arc<ModuleInner>,
+    module: Arc<ModuleInner>,
 }
 
 /// What the file says of a kernel, with addresses.
@@ -141,7 +141,7 @@ impl Module {
         {
             Some(inner) => Ok(Function {
                 inner: Arc::clone(inner),
-                _module: Arc::clone(&self.inner),
+                module: Arc::clone(&self.inner),
             }),
             None => Err(Error::NoKernel {
                 name: name.to_owned(),
@@ -206,6 +206,10 @@ impl Function {
     #[must_use]
     pub fn max_threads(&self) -> Option<u32> {
         self.inner.facts.max_threads
+    }
+
+    pub(crate) fn device(&self) -> &Device {
+        &self.module.device
     }
 
     pub(crate) fn inner(&self) -> &FunctionInner {

@@ -44,6 +44,11 @@ impl Ring {
         self.head
     }
 
+    /// Takes back what was taken after `mark`, the newest first: nothing was made of it.
+    pub(crate) fn rewind(&mut self, mark: u64) {
+        self.head = self.head.min(mark.max(self.tail));
+    }
+
     /// Gives back all that was taken before `mark`.
     pub(crate) fn release(&mut self, mark: u64) {
         self.tail = self.tail.max(mark.min(self.head));
@@ -82,6 +87,21 @@ mod tests {
                 live.push_back((offset, length, ring.mark()));
             }
         }
+    }
+
+    #[test]
+    fn what_is_taken_back_is_free_again() {
+        let mut ring = Ring::new(64);
+        assert_eq!(ring.take(16, 1), Some(0));
+        let mark = ring.mark();
+        for _ in 0..100 {
+            assert_eq!(ring.take(48, 1), Some(16));
+            ring.rewind(mark);
+        }
+        // Never behind what was given back.
+        ring.release(ring.mark());
+        ring.rewind(0);
+        assert_eq!(ring.take(48, 1), Some(16));
     }
 
     #[test]

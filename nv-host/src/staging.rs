@@ -1,6 +1,6 @@
 //! Copies between pageable host memory and the GPU, through two pinned buffers in turn.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use nv_proto::unit::GpuVa;
 
@@ -16,13 +16,54 @@ const HALF: usize = 4 << 20;
 #[derive(Debug)]
 pub(crate) struct Staging {
     memory: Allocation,
+    /// The copy that last used each half, until it is known to have ended: one that ran out of time still reads or
+    /// writes there.
+    in_flight: [Option<(Weak<StreamInner>, u64)>; 2],
 }
 
 impl Staging {
     pub(crate) fn new(device: &DeviceInner) -> Result<Self, Error> {
         Ok(Self {
             memory: device.allocate(2 * HALF as u64, Placement::Pinned)?,
+            in_flight: [None, None],
         })
+    }
+
+    /// Waits until no copy uses a half.
+    fn settle(&mut self, device: &DeviceInner, half: usize) -> Result<(), Error> {
+        if let Some((stream, value)) = &self.in_flight[half]
+            && let Some(stream) = stream.upgrade()
+            && !stream.is_over(*value)
+        {
+            match stream.wait(device, *value, device.limit()) {
+                // What a fault ended uses nothing any more; the next copy meets it if it is on the same stream.
+                Ok(()) | Err(Error::Fault(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.in_flight[half] = None;
+        Ok(())
+    }
+
+    /// Submits a copy from or to a half.
+    fn copy(
+        &mut self,
+        device: &DeviceInner,
+        stream: &Arc<StreamInner>,
+        half: usize,
+        (target, source): (GpuVa, GpuVa),
+        bytes: usize,
+    ) -> Result<u64, Error> {
+        let copied = stream.copy(device, target, source, bytes as u64);
+        // Where it failed, a part of it may have been submitted.
+        let value = *copied.as_ref().unwrap_or(&stream.submitted());
+        self.in_flight[half] = Some((Arc::downgrade(stream), value));
+        copied
+    }
+
+    /// The GPU's address of a half.
+    fn half_va(&self, half: usize) -> GpuVa {
+        GpuVa(self.memory.va().0 + (half * HALF) as u64)
     }
 
     /// Copies `bytes` to `va` and waits until they are there.
@@ -33,17 +74,16 @@ impl Staging {
         va: GpuVa,
         bytes: &[u8],
     ) -> Result<(), Error> {
-        let mapping = self.memory.mapping()?;
-        let mut in_flight = [0; 2];
+        let mut last = 0;
         for (i, chunk) in bytes.chunks(HALF).enumerate() {
             let half = i % 2;
-            stream.wait(device, in_flight[half], device.limit())?;
-            mapping.write(half * HALF, chunk)?;
-            let source = GpuVa(self.memory.va().0 + (half * HALF) as u64);
+            self.settle(device, half)?;
+            self.memory.mapping()?.write(half * HALF, chunk)?;
             let target = GpuVa(va.0 + (i * HALF) as u64);
-            in_flight[half] = stream.copy(device, target, source, chunk.len() as u64)?;
+            let way = (target, self.half_va(half));
+            last = self.copy(device, stream, half, way, chunk.len())?;
         }
-        stream.wait(device, in_flight[0].max(in_flight[1]), device.limit())
+        stream.wait(device, last, device.limit())
     }
 
     /// Copies from `va` until `bytes` is full.
@@ -54,22 +94,22 @@ impl Staging {
         va: GpuVa,
         bytes: &mut [u8],
     ) -> Result<(), Error> {
-        let mapping = self.memory.mapping()?;
-        let submit = |i: usize, length: usize| {
-            let source = GpuVa(va.0 + (i * HALF) as u64);
-            let target = GpuVa(self.memory.va().0 + (i % 2 * HALF) as u64);
-            stream.copy(device, target, source, length as u64)
-        };
         let total = bytes.len();
         let length = |i: usize| HALF.min(total.saturating_sub(i * HALF));
-        let mut next = if total > 0 { submit(0, length(0))? } else { 0 };
+        let submit = |staging: &mut Self, i: usize| {
+            let half = i % 2;
+            staging.settle(device, half)?;
+            let way = (staging.half_va(half), GpuVa(va.0 + (i * HALF) as u64));
+            staging.copy(device, stream, half, way, length(i))
+        };
+        let mut next = if total > 0 { submit(self, 0)? } else { 0 };
         for (i, chunk) in bytes.chunks_mut(HALF).enumerate() {
             let ready = next;
             if length(i + 1) > 0 {
-                next = submit(i + 1, length(i + 1))?;
+                next = submit(self, i + 1)?;
             }
             stream.wait(device, ready, device.limit())?;
-            mapping.read(i % 2 * HALF, chunk)?;
+            self.memory.mapping()?.read(i % 2 * HALF, chunk)?;
         }
         Ok(())
     }

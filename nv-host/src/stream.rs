@@ -27,7 +27,7 @@ use crate::device::{Device, DeviceInner, LocalMemory, lock};
 use crate::fault::FaultReport;
 use crate::group::Group;
 use crate::launch::{Launch, LaunchScratch, WINDOWS};
-use crate::memory::{Buffer, Element};
+use crate::memory::{Allocation, Buffer, Element};
 use crate::module::Function;
 use crate::ring::Ring;
 use crate::wait::{self, Outcome};
@@ -106,13 +106,23 @@ impl Stream {
     /// Has the work submitted from now on wait until `event` is reached, also one of another stream.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for an event of another device.
+    /// [`Error::InvalidArgument`] for an event of another device; [`Error::Fault`] for one that a fault keeps from
+    /// ever being reached.
     pub fn wait_for(&self, event: &Event) -> Result<(), Error> {
         if !Arc::ptr_eq(event.stream.device.inner(), self.device.inner()) {
             return Err(Error::InvalidArgument("an event of another device".into()));
         }
-        let at = event.stream.inner.channel.page_va(TIMELINE);
-        self.inner.wait_on_gpu(self.device.inner(), at, event.value)
+        let other = &event.stream.inner;
+        let dead = other.is_dead();
+        // What was reached before the stream died counts as reached.
+        if event.is_reached() {
+            return Ok(());
+        }
+        if dead {
+            return Err(other.fail(self.device.inner(), &mut lock(&other.state)));
+        }
+        self.inner
+            .wait_on_gpu(self.device.inner(), other, event.value)
     }
 
     /// Waits until all work submitted so far has ended, for as long as the device's limit allows.
@@ -211,6 +221,9 @@ struct State {
     scratch: LaunchScratch,
     /// The names of the kernels in flight, by ring slot, for fault reports.
     labels: Box<[Option<Arc<str>>]>,
+    /// The pages of other streams whose timelines the work in flight waits for, by ring slot: they stay also when
+    /// their stream is dropped.
+    awaited: Box<[Option<Arc<Allocation>>]>,
     fault: Option<Arc<FaultReport>>,
 }
 
@@ -235,6 +248,7 @@ impl StreamInner {
             code_generation: 0,
             scratch: LaunchScratch::new(device)?,
             labels: vec![None; slots].into_boxed_slice(),
+            awaited: vec![None; slots].into_boxed_slice(),
             fault: None,
         };
         let stream = Self {
@@ -391,20 +405,39 @@ impl StreamInner {
         Ok(last)
     }
 
-    /// Has later work wait on the GPU until the value at `at` has reached `value`.
-    fn wait_on_gpu(&self, device: &DeviceInner, at: GpuVa, value: u64) -> Result<(), Error> {
+    /// Has later work wait on the GPU until the timeline of `other` has reached `value`.
+    fn wait_on_gpu(&self, device: &DeviceInner, other: &Self, value: u64) -> Result<(), Error> {
+        let at = other.channel.page_va(TIMELINE);
         let mut state = lock(&self.state);
-        self.submit(device, &mut state, None, |push, _| {
+        let own = self.submit(device, &mut state, None, |push, _| {
             push.write(Subchannel::HOST, &SemAcquire::geq(at, value))?;
             Ok(Pending::Nothing)
         })?;
+        let slot = state.cursor.slot(own - 1);
+        if let Some(place) = state.awaited.get_mut(slot as usize) {
+            *place = Some(Arc::clone(other.channel.page_memory()));
+        }
         Ok(())
     }
 
     /// Submits one launch; the value is reached once the kernel has ended.
     pub(crate) fn launch(&self, device: &DeviceInner, launch: &Launch<'_>) -> Result<u64, Error> {
-        let mut guard = lock(&self.state);
-        let state = &mut *guard;
+        let mut state = lock(&self.state);
+        let before = state.launches.mark();
+        let launched = self.launch_locked(device, &mut state, launch);
+        if launched.is_err() {
+            // No submission stands for the space, so none would give it back.
+            state.launches.rewind(before);
+        }
+        launched
+    }
+
+    fn launch_locked(
+        &self,
+        device: &DeviceInner,
+        state: &mut State,
+        launch: &Launch<'_>,
+    ) -> Result<u64, Error> {
         let function = launch.function().inner();
         let local = self.local_for(device, state, function.local_bytes)?;
         let local_bytes = local.as_ref().unwrap_or(&state.local).per_thread;
@@ -507,8 +540,9 @@ impl StreamInner {
         let words = push.finish();
 
         let bytes = size_of_val(words) as u64;
-        let offset = self.take(device, state, Which::Commands, bytes, 4)?;
+        // First what may fail, so that no space is taken that no submission stands for.
         self.make_slot(device, state)?;
+        let offset = self.take(device, state, Which::Commands, bytes, 4)?;
         let at = COMMANDS + offset;
         self.channel
             .area()?
@@ -529,6 +563,9 @@ impl StreamInner {
         }
         if let Some(place) = state.labels.get_mut(slot as usize) {
             *place = label.cloned();
+        }
+        if let Some(place) = state.awaited.get_mut(slot as usize) {
+            *place = None;
         }
         state.pending = pending;
         self.submitted.store(value, Ordering::Release);
@@ -577,6 +614,11 @@ impl StreamInner {
     /// Gives back what ended submissions used, waiting for the oldest one where none has ended.
     fn reclaim_one(&self, device: &DeviceInner, state: &mut State) -> Result<(), Error> {
         let oldest = state.cursor.get() + 1;
+        if oldest > self.submitted() {
+            return Err(Error::Unsupported(
+                "the stream's memory is full although no work is in flight".into(),
+            ));
+        }
         self.wait_locked(device, state, oldest, self.limit)?;
         // Submissions and entries count alike: value `n` is entry `n - 1`.
         let completed = self.completed().min(self.submitted());
@@ -584,6 +626,9 @@ impl StreamInner {
             let Some(slot) = state.cursor.pop() else {
                 break;
             };
+            if let Some(place) = state.awaited.get_mut(slot as usize) {
+                *place = None;
+            }
             if let Some(mark) = state.marks.get(slot as usize).copied() {
                 state.commands.release(mark.commands);
                 state.launches.release(mark.launches);
@@ -630,15 +675,16 @@ impl StreamInner {
         )
     }
 
-    /// Waits for all work submitted so far, whether it ends well or not, with none of the stream's locks: for those
-    /// who may hold one.
-    pub(crate) fn settle(&self, limit: Duration) {
-        let _ = self.wait_raw(self.submitted(), limit);
-    }
-
     /// Waits for all work submitted so far.
     pub(crate) fn synchronize(&self, device: &DeviceInner, limit: Duration) -> Result<(), Error> {
         self.wait(device, self.submitted(), limit)
+    }
+
+    /// Waits for all work submitted so far, whatever comes of it. It takes no lock, so that a caller may hold any.
+    pub(crate) fn settle(&self, limit: Duration) {
+        if self.wait_raw(self.submitted(), limit) == Outcome::Failed {
+            self.group.set_dead();
+        }
     }
 
     fn timeout(&self, state: &State, value: u64, limit: Duration) -> Error {

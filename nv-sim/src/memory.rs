@@ -138,9 +138,8 @@ impl Span {
     /// The address of its first byte, for as long as the span lives.
     #[must_use]
     pub fn as_ptr(&self) -> *mut u8 {
-        self.cells()
-            .first()
-            .map_or(std::ptr::null_mut(), |cell| cell.as_ptr().cast())
+        // Of all the cells, not of the first alone: what the address may be used for follows from that.
+        self.cells().as_ptr().cast_mut().cast()
     }
 
     /// Its size in bytes, never 0.

@@ -86,10 +86,13 @@ pub(super) fn run(
         });
     }
     let threads = grid.block.count();
-    let block_bytes = u64::from(grid.shared_bytes)
-        + threads.next_multiple_of(32)
-            * (4 * u64::from(launch.register_limit) + u64::from(grid.local_bytes));
-    let unit_bytes = (block_bytes * cluster).max(1);
+    let thread_bytes = 4 * u64::from(launch.register_limit) + u64::from(grid.local_bytes);
+    let block_bytes = threads
+        .div_ceil(32)
+        .saturating_mul(32)
+        .saturating_mul(thread_bytes)
+        .saturating_add(grid.shared_bytes.into());
+    let unit_bytes = block_bytes.saturating_mul(cluster).max(1);
     let units = grid.grid.count() / cluster;
     let host = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u64;
     let together = grid.cooperative;
@@ -111,7 +114,12 @@ pub(super) fn run(
     // A worker for each processor, unless the work would not be worth a thread.
     let workers = host
         .min(units)
-        .min((units * cluster * threads).div_ceil(WORKER_THREADS))
+        .min(
+            grid.grid
+                .count()
+                .saturating_mul(threads)
+                .div_ceil(WORKER_THREADS),
+        )
         .max(1);
     let resident = if together {
         units.div_ceil(workers)

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::device::DeviceArgs;
 use crate::exit::Failure;
+use crate::out;
 use crate::table::table;
 
 /// Measure the device.
@@ -47,10 +48,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let opened = begin.elapsed();
     let figures = measure(&device, opened, begin, args.quick)?;
     if args.json {
-        println!(
-            "{}",
-            serde_json::to_string_pretty(&figures).unwrap_or_default()
-        );
+        out::json(&figures)?;
     } else {
         let mut shown = table(&["measure", "value", "unit"]);
         for Figure { name, value, unit } in &figures {
@@ -60,7 +58,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 (*unit).to_owned(),
             ]);
         }
-        println!("{}", shown.trim_fmt());
+        out::text(&format!("{}\n", shown.trim_fmt()))?;
     }
     Ok(())
 }

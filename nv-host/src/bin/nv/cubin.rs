@@ -63,8 +63,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let bytes = input::read(&of.file)?;
     let listing = parse(&of.file, &bytes)
         .and_then(|cubin| view(&cubin).map_err(|text| bad(&of.file, &text)))?;
-    listing.show(of.json);
-    Ok(())
+    listing.show(of.json)
 }
 
 fn bad(file: &Path, text: &str) -> Failure {
@@ -127,14 +126,13 @@ fn info(of: &Of) -> Result<(), Failure> {
             "compat": compat.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
             "kernels": listing.json(),
         });
-        print(&format!("{object:#}"));
-        return Ok(());
+        return print(&format!("{object:#}"));
     }
-    print(&format!("architecture  {architecture}"));
+    print(&format!("architecture  {architecture}"))?;
     print(&format!(
         "toolkit       {}",
         toolkit.as_deref().unwrap_or("not said")
-    ));
+    ))?;
     print(&format!(
         "kind          {}",
         if cubin.is_relocatable() {
@@ -142,20 +140,20 @@ fn info(of: &Of) -> Result<(), Failure> {
         } else {
             "executable"
         }
-    ));
+    ))?;
     print(&format!(
         "ABI           {:#x}, version {}, flags {:#x}",
         cubin.osabi(),
         cubin.abi_version(),
         cubin.flags()
-    ));
+    ))?;
     print(&format!(
         "tables        {} sections, {} symbols",
         cubin.section_count(),
         cubin.symbol_count()
-    ));
+    ))?;
     if !undefined.is_empty() {
-        print(&format!("undefined     {}", undefined.join(", ")));
+        print(&format!("undefined     {}", undefined.join(", ")))?;
     }
     for tool in &tools {
         let part = |key: &str| tool[key].as_str().unwrap_or("").to_owned();
@@ -164,17 +162,16 @@ fn info(of: &Of) -> Result<(), Failure> {
             part("name"),
             part("options"),
             part("version")
-        ));
+        ))?;
     }
     for (name, value) in compat {
         print(&format!(
             "compat        {} {value}",
             name.trim_start_matches("EICOMPAT_ATTR_")
-        ));
+        ))?;
     }
-    print("");
-    listing.show(false);
-    Ok(())
+    print("")?;
+    listing.show(false)
 }
 
 fn shape(shape: Option<Dim3>) -> Cell {

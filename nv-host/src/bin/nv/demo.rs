@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::device::DeviceArgs;
 use crate::exit::Failure;
+use crate::out;
 use crate::table::table;
 
 /// Run the demonstration.
@@ -84,15 +85,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             first_result_ms: milliseconds(first_result),
             kernels: &rows,
         };
-        println!(
-            "{}",
-            serde_json::to_string_pretty(&report).unwrap_or_default()
-        );
+        out::json(&report)?;
     } else {
-        println!(
-            "{} ({}), driver {}, memory mapped by {}",
-            info.name, info.sm, info.driver, info.map_mode
-        );
         let mut shown = table(&[
             "kernel",
             "grid",
@@ -116,8 +110,15 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 },
             ]);
         }
-        println!("{}", shown.trim_fmt());
-        println!("first result after {:.1} ms", milliseconds(first_result));
+        out::text(&format!(
+            "{} ({}), driver {}, memory mapped by {}\n{}\nfirst result after {:.1} ms\n",
+            info.name,
+            info.sm,
+            info.driver,
+            info.map_mode,
+            shown.trim_fmt(),
+            milliseconds(first_result)
+        ))?;
     }
     if rows.iter().any(|row| row.wrong > 0) {
         Err(Failure::Failed)

@@ -1,6 +1,5 @@
 //! `nv fatbin`: what fatbins, and programs and libraries that hold some, have inside.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
@@ -58,8 +57,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.action {
         Action::List { file, json } => {
             let bytes = input::read(file)?;
-            list(&entries(&bytes).map_err(|error| bad(file, &error))?).show(*json);
-            Ok(())
+            list(&entries(&bytes).map_err(|error| bad(file, &error))?).show(*json)
         }
         Action::Extract {
             file,
@@ -136,11 +134,10 @@ fn name(file: &Path, number: usize, entry: &Entry<'_>) -> String {
 fn write(path: &Path, data: &[u8]) -> Result<(), Failure> {
     let fail = |error: std::io::Error| Failure::BadInput(format!("{}: {error}", path.display()));
     if path == Path::new("-") {
-        return std::io::stdout().write_all(data).map_err(fail);
+        return crate::out::bytes(data);
     }
     std::fs::write(path, data).map_err(fail)?;
-    print(&format!("{}: {} bytes", path.display(), data.len()));
-    Ok(())
+    print(&format!("{}: {} bytes", path.display(), data.len()))
 }
 
 fn list(entries: &[Entry<'_>]) -> Listing {

@@ -1,7 +1,5 @@
 //! `nv ioctl decode`: captured calls of a driver, named.
 
-use std::fs;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use nv_proto::rm::{self, Described, DriverVersion, Shape};
@@ -59,8 +57,7 @@ struct Call {
 /// Runs the command.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let Command::Decode(args) = &args.command;
-    let text = read(&args.file)
-        .map_err(|error| Failure::BadInput(format!("{}: {error}", args.file.display())))?;
+    let text = read(&args.file)?;
     let calls = decode(&text, args.driver).map_err(Failure::BadInput)?;
     if args.json {
         return out::json(&calls);
@@ -83,13 +80,9 @@ fn lines(call: &Call) -> impl Iterator<Item = String> {
     std::iter::once(first).chain(params).chain(changed)
 }
 
-fn read(file: &Path) -> io::Result<String> {
-    if file == Path::new("-") {
-        let mut text = String::new();
-        io::stdin().read_to_string(&mut text)?;
-        return Ok(text);
-    }
-    fs::read_to_string(file)
+fn read(file: &Path) -> Result<String, Failure> {
+    let fail = |error| Failure::BadInput(format!("{}: {error}", file.display()));
+    String::from_utf8(crate::input::read(file)?).map_err(fail)
 }
 
 fn decode(text: &str, version: DriverVersion) -> Result<Vec<Call>, String> {

@@ -1,9 +1,10 @@
 //! Lists of facts, as a table for people or as JSON for programs: the same rows either way.
 
-use std::io::Write;
-
 use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::{Map, Value};
+
+use crate::exit::Failure;
+use crate::out;
 
 /// One fact.
 #[derive(Clone, Debug)]
@@ -95,10 +96,9 @@ impl Listing {
     }
 
     /// Writes the rows to standard output. A table leaves out columns that are empty throughout.
-    pub fn show(&self, json: bool) {
+    pub fn show(&self, json: bool) -> Result<(), Failure> {
         if json {
-            print(&format!("{:#}", self.json()));
-            return;
+            return print(&format!("{:#}", self.json()));
         }
         let full = |column: &usize| {
             self.rows
@@ -127,13 +127,15 @@ impl Listing {
                     .map(|column| row.get(*column).map_or(String::new(), Cell::text)),
             );
         }
-        for line in table.lines() {
-            print(line.trim_end());
-        }
+        let lines: String = table
+            .lines()
+            .map(|line| format!("{}\n", line.trim_end()))
+            .collect();
+        out::text(&lines)
     }
 }
 
-/// Writes a line to standard output. Whoever reads it may stop before the end, as `head` does: that is no failure.
-pub fn print(line: &str) {
-    let _ = writeln!(std::io::stdout(), "{line}");
+/// Writes a line to standard output.
+pub fn print(line: &str) -> Result<(), Failure> {
+    out::text(&format!("{line}\n"))
 }

@@ -8,7 +8,13 @@ use crate::exit::Failure;
 
 /// Writes text. A reader that has seen enough and gone is no error.
 pub fn text(text: &str) -> Result<(), Failure> {
-    match io::stdout().write_all(text.as_bytes()) {
+    bytes(text.as_bytes())
+}
+
+/// Writes bytes, as [`text`].
+pub fn bytes(bytes: &[u8]) -> Result<(), Failure> {
+    let mut output = io::stdout().lock();
+    match output.write_all(bytes).and_then(|()| output.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::BadInput(format!("standard output: {error}")))
         }

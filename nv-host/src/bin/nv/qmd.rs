@@ -143,7 +143,7 @@ fn dump(args: &Dump) -> Result<(), Failure> {
     }
     if args.json {
         let all: Vec<Value> = found.iter().map(as_json).collect();
-        print(&format!("{:#}\n", Value::from(all)));
+        crate::out::text(&format!("{:#}\n", Value::from(all)))?;
     } else {
         let paint = Paint::of_stdout();
         let mut text = String::new();
@@ -166,7 +166,7 @@ fn dump(args: &Dump) -> Result<(), Failure> {
                 let _ = writeln!(text, "  undocumented bits {bits:#010x} of word {word}");
             }
         }
-        print(&text);
+        crate::out::text(&text)?;
     }
     Ok(())
 }
@@ -205,7 +205,7 @@ fn diff(args: &Diff) -> Result<(), Failure> {
             .map(|field| difference_json(&field))
             .collect();
         let all = json!({ "from": from.place, "to": to.place, "fields": fields });
-        print(&format!("{all:#}\n"));
+        crate::out::text(&format!("{all:#}\n"))?;
     } else {
         let paint = Paint::of_stdout();
         let mut text = format!(
@@ -220,16 +220,9 @@ fn diff(args: &Diff) -> Result<(), Failure> {
         if difference.is_empty() {
             text.push_str("  no difference\n");
         }
-        print(&text);
+        crate::out::text(&text)?;
     }
     Ok(())
-}
-
-/// Writes to standard output; whoever reads it may stop before the end.
-fn print(text: &str) {
-    use std::io::Write as _;
-    // A closed pipe is no failure of the command.
-    let _ = std::io::stdout().write_all(text.as_bytes());
 }
 
 /// The descriptors that `only` selects.

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::device::DeviceArgs;
 use crate::exit::Failure;
+use crate::out;
 use crate::value::{ArgSpec, Type};
 
 /// Run one kernel.
@@ -135,13 +136,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             time_us,
             buffers: shown,
         };
-        println!(
-            "{}",
-            serde_json::to_string_pretty(&report).unwrap_or_default()
-        );
+        out::json(&report)
     } else {
-        println!(
-            "{} on {name}: grid {}, block {}, {time_us:.1} us",
+        let mut text = format!(
+            "{} on {name}: grid {}, block {}, {time_us:.1} us\n",
             function.name(),
             args.grid,
             args.block
@@ -155,10 +153,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         {
             let values: Vec<String> = first.iter().map(ToString::to_string).collect();
             let more = if first.len() < *count { ", …" } else { "" };
-            println!("arg {arg}, {kind}[{count}]: {}{more}", values.join(", "));
+            let values = values.join(", ");
+            text.push_str(&format!("arg {arg}, {kind}[{count}]: {values}{more}\n"));
         }
+        out::text(&text)
     }
-    Ok(())
 }
 
 /// `X`, `X,Y` or `X,Y,Z`.

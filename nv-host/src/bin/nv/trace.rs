@@ -127,7 +127,7 @@ fn ended(status: ExitStatus) -> Result<(), Failure> {
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, Failure> {
-    fs::read(file).map_err(|error| Failure::BadInput(format!("{}: {error}", file.display())))
+    crate::input::read(file)
 }
 
 /// Runs the program and answers the records.

@@ -1,6 +1,7 @@
 //! Kernel arguments as people write them: `u32:5`, `f32[1024]=range`.
 
 use std::fmt;
+use std::io::Read;
 use std::str::FromStr;
 
 /// The type of a scalar or of a buffer's elements.
@@ -196,30 +197,41 @@ impl FromStr for ArgSpec {
             .checked_mul(kind.size())
             .filter(|total| (1..=MAX_BYTES).contains(total))
             .ok_or_else(|| format!("{text:?}: a buffer has 1 to {MAX_BYTES} bytes"))?;
-        let bytes = match content.split_once(':') {
-            None if content == "zero" => vec![0; total],
-            None if content == "range" => (0..count as u64).flat_map(|i| kind.wrapped(i)).collect(),
-            Some(("fill", value)) => kind.parse(value)?.repeat(count),
+        let mut bytes = Vec::new();
+        bytes
+            .try_reserve_exact(total)
+            .map_err(|error| format!("{text:?}: {error}"))?;
+        match content.split_once(':') {
+            None if content == "zero" => bytes.resize(total, 0),
+            None if content == "range" => {
+                bytes.extend((0..count as u64).flat_map(|i| kind.wrapped(i)));
+            }
+            Some(("fill", value)) => {
+                let value = kind.parse(value)?;
+                for _ in 0..count {
+                    bytes.extend_from_slice(&value);
+                }
+            }
             Some(("random", seed)) => {
                 let mut state: u64 = seed
                     .parse()
                     .map_err(|error| format!("{text:?}: seed {seed:?}: {error}"))?;
-                (0..count)
-                    .flat_map(|_| kind.random(split_mix(&mut state)))
-                    .collect()
+                bytes.extend((0..count).flat_map(|_| kind.random(split_mix(&mut state))));
             }
             Some(("file", path)) => {
-                let bytes = std::fs::read(path).map_err(|error| format!("{path}: {error}"))?;
+                // No more than one byte too many, however long the file is.
+                std::fs::File::open(path)
+                    .and_then(|file| file.take(total as u64 + 1).read_to_end(&mut bytes))
+                    .map_err(|error| format!("{path}: {error}"))?;
                 if bytes.len() != total {
+                    let found = if bytes.len() > total { "more" } else { "fewer" };
                     return Err(format!(
-                        "{path} has {} bytes and {kind}[{count}] takes {total}",
-                        bytes.len()
+                        "{path} has {found} bytes than the {total} that {kind}[{count}] takes"
                     ));
                 }
-                bytes
             }
             _ => return Err(usage()),
-        };
+        }
         Ok(Self::Buffer { kind, bytes })
     }
 }

@@ -1,0 +1,270 @@
+//! Whichever call the driver refuses, nothing stays half-made: all that was made is given back, nothing hangs, and
+//! the same driver then serves a whole session.
+
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use nv_proto::rm::{DriverVersion, Status};
+use nv_proto::unit::{ClassId, Handle};
+use nv_sim::{Chip, Machine};
+
+use super::*;
+use crate::Mapping;
+use crate::driver::sim::{SimDriver, open_in};
+use crate::driver::{MapCpu, MapDma, sealed};
+
+/// A simulated driver that refuses one call: the one that `left` counts down to.
+#[derive(Debug)]
+struct Refusing {
+    driver: SimDriver,
+    left: AtomicUsize,
+}
+
+/// Refuses nothing.
+const NEVER: usize = usize::MAX / 2;
+
+impl Refusing {
+    fn count(&self) -> Result<(), Error> {
+        if self.left.fetch_sub(1, Ordering::SeqCst) != 0 {
+            return Ok(());
+        }
+        Err(Error::Rm {
+            call: "a call of a test".into(),
+            status: Status::GENERIC,
+            detail: String::new(),
+        })
+    }
+}
+
+impl sealed::Sealed for Refusing {}
+
+#[allow(unsafe_code, reason = "hands every promise on")]
+impl Driver for Refusing {
+    fn kind(&self) -> Kind {
+        self.driver.kind()
+    }
+
+    fn version(&self) -> DriverVersion {
+        self.driver.version()
+    }
+
+    fn client(&self) -> Handle {
+        self.driver.client()
+    }
+
+    fn device_instance(&self) -> u32 {
+        self.driver.device_instance()
+    }
+
+    unsafe fn alloc_raw(
+        &self,
+        parent: Handle,
+        class: ClassId,
+        params: &mut [u8],
+    ) -> Result<Handle, Error> {
+        self.count()?;
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.driver.alloc_raw(parent, class, params) }
+    }
+
+    unsafe fn control_raw(
+        &self,
+        object: Handle,
+        command: u32,
+        params: &mut [u8],
+    ) -> Result<(), Error> {
+        self.count()?;
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.driver.control_raw(object, command, params) }
+    }
+
+    // What ends something is not refused: there would be no other way to give it back.
+    fn free(&self, parent: Handle, object: Handle) -> Result<(), Error> {
+        self.driver.free(parent, object)
+    }
+
+    fn class_list(&self, device: Handle) -> Result<Vec<ClassId>, Error> {
+        self.count()?;
+        self.driver.class_list(device)
+    }
+
+    fn gr_info(&self, subdevice: Handle, indices: &[u32]) -> Result<Vec<u32>, Error> {
+        self.count()?;
+        self.driver.gr_info(subdevice, indices)
+    }
+
+    fn map_cpu(&self, request: &MapCpu) -> Result<Mapping, Error> {
+        self.count()?;
+        self.driver.map_cpu(request)
+    }
+
+    fn map_dma(&self, request: &MapDma) -> Result<(), Error> {
+        self.count()?;
+        self.driver.map_dma(request)
+    }
+
+    fn unmap_dma(
+        &self,
+        device: Handle,
+        virtual_memory: Handle,
+        memory: Handle,
+        va: GpuVa,
+    ) -> Result<(), Error> {
+        self.driver.unmap_dma(device, virtual_memory, memory, va)
+    }
+
+    unsafe fn register_pages(
+        &self,
+        device: Handle,
+        base: NonNull<u8>,
+        length: usize,
+    ) -> Result<Handle, Error> {
+        self.count()?;
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.driver.register_pages(device, base, length) }
+    }
+
+    unsafe fn uvm_raw(&self, command: u32, params: &mut [u8]) -> Result<(), Error> {
+        use nv_proto::uvm::UvmCommand;
+        use nv_proto::uvm::{Free, UnregisterChannel, UnregisterGpu, UnregisterGpuVaspace};
+        let ends = [
+            Free::COMMAND,
+            UnregisterChannel::COMMAND,
+            UnregisterGpu::COMMAND,
+            UnregisterGpuVaspace::COMMAND,
+        ];
+        if !ends.contains(&command) {
+            self.count()?;
+        }
+        // SAFETY: the caller's promise is the same.
+        unsafe { self.driver.uvm_raw(command, params) }
+    }
+
+    fn control_fd(&self) -> i32 {
+        self.driver.control_fd()
+    }
+
+    fn explain_fault(&self, channel: Handle) -> Option<String> {
+        self.driver.explain_fault(channel)
+    }
+
+    fn doorbell(&self, usermode: Mapping) -> Doorbell {
+        self.driver.doorbell(usermode)
+    }
+}
+
+/// All that a program does: memory of each kind, copies, two streams, kernels, one with local memory.
+fn session(driver: &Arc<Refusing>, options: &Options, cubin: &[u8]) -> Result<(), Error> {
+    let device = Device::from_driver(Arc::clone(driver) as Arc<dyn Driver>, options, None)?;
+    let module = device.load(cubin)?;
+    let (vadd, local) = (module.function("vadd")?, module.function("loc")?);
+    let one = device.upload(&[1.0_f32; 64])?;
+    let sum = device.alloc_in::<f32>(64, Placement::HostVisible)?;
+    let copy = device.alloc_in::<f32>(64, Placement::Pinned)?;
+    let (first, second) = (device.stream()?, device.stream()?);
+    let launch = first.launch(&vadd).grid(1).block(64);
+    let event = launch.arg(&one).arg(&one).arg(&sum).arg(64_i32).submit()?;
+    second.wait_for(&event)?;
+    second.copy(&copy, &sum)?.wait()?;
+    assert_eq!(copy.read()?, [2.0; 64]);
+    let index = device.upload(&[0_i32; 1024])?;
+    let launch = second.launch(&local).grid(1).block(32);
+    launch.arg(&index).arg(&sum).arg(1_i32).submit()?.wait()?;
+    device.synchronize()
+}
+
+#[test]
+fn whichever_call_is_refused_all_is_given_back() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cubins/k");
+    let cubin = std::fs::read(root.join("k.sm_90.cubin")).unwrap();
+    for mode in [MapMode::Rm, MapMode::Uvm] {
+        let options = Options {
+            map_mode: Some(mode),
+            limit: Duration::from_secs(20),
+            ..Options::default()
+        };
+        let machine = Machine::new(&[Chip::Gh100]).unwrap();
+        let driver = Arc::new(Refusing {
+            driver: open_in(Arc::clone(&machine), 0).unwrap(),
+            left: AtomicUsize::new(NEVER),
+        });
+        let left = || (machine.object_count(), machine.vidmem_used(0));
+        let before = left();
+        session(&driver, &options, &cubin).unwrap();
+        assert_eq!(left(), before, "{mode:?}, nothing refused");
+        let calls = NEVER - driver.left.load(Ordering::SeqCst);
+        assert!(calls > 50, "{calls}");
+        let mut survived = Vec::new();
+        for refused in 0..calls {
+            let start = Instant::now();
+            driver.left.store(refused, Ordering::SeqCst);
+            match session(&driver, &options, &cubin) {
+                // Such as the debugger object, which a device does without.
+                Ok(()) => survived.push(refused),
+                Err(Error::Timeout { .. } | Error::Fault(_)) => {
+                    panic!("{mode:?}: refusing call {refused} broke the GPU's work")
+                }
+                Err(_) => {}
+            }
+            assert!(start.elapsed() < Duration::from_secs(5), "call {refused}");
+            assert_eq!(
+                left(),
+                before,
+                "{mode:?}, call {refused} of {calls} refused"
+            );
+            driver.left.store(NEVER, Ordering::SeqCst);
+            session(&driver, &options, &cubin)
+                .unwrap_or_else(|error| panic!("{mode:?}, after call {refused}: {error}"));
+            assert_eq!(left(), before, "{mode:?}, after call {refused} of {calls}");
+        }
+        // The name, and the debugger of each of three channels; with UVM, also a shared registration.
+        assert!(survived.len() <= 8, "{mode:?}: {survived:?}");
+    }
+}
+
+/// A launch that finds no memory while its own stream is stuck is refused: it holds the stream's state, which the wait
+/// for memory may not want.
+#[test]
+fn memory_that_is_short_is_no_deadlock() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cubins");
+    let file = |name: &str| std::fs::read(root.join(name)).unwrap();
+    let (endless, local) = (file("faults/faults.sm_90.cubin"), file("k/k.sm_90.cubin"));
+    let (done, finished) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let memory = nv_sim::Options {
+            memory: 256 << 20,
+            ..nv_sim::Options::default()
+        };
+        let driver = crate::driver::sim::open_with(Chip::Gh100, memory).unwrap();
+        let options = Options {
+            limit: Duration::from_millis(200),
+            ..Options::default()
+        };
+        let device = Device::from_driver(Arc::new(driver), &options, None).unwrap();
+        let (endless, local) = (device.load(&endless).unwrap(), device.load(&local).unwrap());
+        let stream = device.stream().unwrap();
+        let flag = device.upload(&[0_u64; 16]).unwrap();
+        let endless = endless.function("loop").unwrap();
+        stream.launch(&endless).arg(&flag).submit().unwrap();
+        // What is given up while it is in use.
+        drop(device.alloc::<u8>(1 << 20).unwrap());
+        assert_eq!(lock(&device.inner().retired).len(), 1);
+        let local = local.function("loc").unwrap();
+        let launch = stream.launch(&local).arg(&flag).arg(&flag).arg(1_i32);
+        let launched = launch.submit().map(drop);
+        let too_much = device.inner().local_memory(u32::MAX).map(drop);
+        done.send((launched, too_much)).unwrap();
+    });
+    let (launched, too_much) = finished
+        .recv_timeout(Duration::from_secs(20))
+        .expect("the launch neither succeeds nor fails");
+    assert!(
+        matches!(launched, Err(Error::OutOfMemory { .. })),
+        "{launched:?}"
+    );
+    assert!(
+        matches!(too_much, Err(Error::OutOfMemory { .. })),
+        "{too_much:?}"
+    );
+}

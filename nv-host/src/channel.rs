@@ -26,8 +26,8 @@ pub(crate) const COMMANDS: u64 = 0x8_0000;
 pub(crate) const COMMAND_BYTES: u64 = 0x8_0000;
 /// Where launch descriptors and constant banks begin.
 pub(crate) const LAUNCHES: u64 = 0x10_0000;
-/// Bytes of launch descriptors and constant banks.
-pub(crate) const LAUNCH_BYTES: u64 = 0x10_0000;
+/// Bytes of launch descriptors and constant banks: those of a full ring of launches with few arguments.
+pub(crate) const LAUNCH_BYTES: u64 = 0x70_0000;
 const AREA_BYTES: u64 = LAUNCHES + LAUNCH_BYTES;
 
 // The channel's page of host memory, by offset.

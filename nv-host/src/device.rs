@@ -99,8 +99,8 @@ pub(crate) struct LocalMemory {
 /// The device's objects, in the order in which they end.
 #[derive(Debug)]
 pub(crate) struct DeviceInner {
-    staging: Mutex<Option<Staging>>,
     stream: Mutex<Option<Arc<StreamInner>>>,
+    staging: Mutex<Option<Staging>>,
     streams: Mutex<Vec<Weak<StreamInner>>>,
     retired: Mutex<Vec<Retired>>,
     local: Mutex<LocalMemory>,
@@ -365,8 +365,8 @@ impl DeviceInner {
         match Allocation::new(&self.objects, &self.space, bytes, placement) {
             Err(Error::OutOfMemory { .. }) if !lock(&self.retired).is_empty() => {
                 for stream in self.live_streams() {
-                    // A stream that cannot be waited for keeps its memory; the allocation then fails as before.
-                    let _ = stream.synchronize(self, self.limit);
+                    // A stream that does not end keeps its memory; the allocation then fails as before.
+                    stream.settle(self.limit);
                 }
                 self.reap();
                 Allocation::new(&self.objects, &self.space, bytes, placement)

@@ -410,33 +410,26 @@ impl StreamInner {
         let local_bytes = local.as_ref().unwrap_or(&state.local).per_thread;
 
         // The shape is checked before any of the stream's memory is taken; only a cooperative one depends on
-        // where that memory is.
-        let mut cache = lock(&function.shapes);
-        let bank0 = cache
-            .get(
-                device,
-                function,
-                &launch.shape(self.channel.area_va(LAUNCHES)),
-                local_bytes,
-            )?
+        // where that memory is. The cache is not held meanwhile: other streams may launch the same kernel.
+        let anywhere = launch.shape(self.channel.area_va(LAUNCHES));
+        let bank0 = lock(&function.shapes)
+            .get(device, function, &anywhere, local_bytes)?
             .bank0_bytes();
-        let cooperative = launch.is_cooperative();
-        let size = LaunchScratch::size(bank0, cooperative);
+        let size = LaunchScratch::size(bank0, launch.is_cooperative());
         let offset =
             LAUNCHES + self.take(device, state, Which::Launches, size as u64, LAUNCH_ALIGN)?;
-        let at = self.channel.area_va(offset);
         let meeting = LaunchScratch::size(bank0, false) as u64;
-        let shaped = cache.get(
-            device,
-            function,
-            &launch.shape(self.channel.area_va(offset + meeting)),
-            local_bytes,
-        )?;
-        let (bytes, qmd) = state
-            .scratch
-            .encode(launch, shaped, at, self.submitted() + 1)?;
-        self.channel.area()?.write(offset as usize, bytes)?;
-        drop(cache);
+        let qmd = {
+            let shape = launch.shape(self.channel.area_va(offset + meeting));
+            let mut cache = lock(&function.shapes);
+            let shaped = cache.get(device, function, &shape, local_bytes)?;
+            let at = self.channel.area_va(offset);
+            let (bytes, qmd) = state
+                .scratch
+                .encode(launch, shaped, at, self.submitted() + 1)?;
+            self.channel.area()?.write(offset as usize, bytes)?;
+            qmd
+        };
 
         let compute = device.classes().compute;
         let generation = device.code_generation();
@@ -493,8 +486,8 @@ impl StreamInner {
         label: Option<&Arc<str>>,
         fill: impl FnOnce(&mut PushWriter<'_>, u64) -> Result<Pending, Error>,
     ) -> Result<u64, Error> {
-        if let Some(report) = &state.fault {
-            return Err(Error::Fault(Arc::clone(report)));
+        if state.fault.is_some() || self.is_dead() {
+            return Err(self.fail(device, state));
         }
         let value = self.submitted() + 1;
         let timeline = self.channel.page_va(TIMELINE);
@@ -635,6 +628,12 @@ impl StreamInner {
             || self.is_dead() || self.channel.notification().is_some(),
             || self.group.ring_all(),
         )
+    }
+
+    /// Waits for all work submitted so far, whether it ends well or not, with none of the stream's locks: for those
+    /// who may hold one.
+    pub(crate) fn settle(&self, limit: Duration) {
+        let _ = self.wait_raw(self.submitted(), limit);
     }
 
     /// Waits for all work submitted so far.

@@ -22,12 +22,14 @@ pub mod compute;
 pub mod copy;
 mod header;
 pub mod host;
+mod place;
 mod reader;
 pub mod table;
 mod word;
 mod writer;
 
 pub use header::{Header, MethodAddr, RunOp, SecOp, Subchannel};
+pub use place::Place;
 pub use reader::{MethodWrite, MethodWrites, Packet, PushReader, Writes};
 pub use word::FieldSpec;
 pub use writer::{Method, PushWriter};

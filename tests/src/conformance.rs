@@ -87,6 +87,43 @@ pub fn memory(options: &Options) {
     assert_eq!(buffer.read().unwrap(), [7; 100]);
 }
 
+/// The GPU's memory can be filled; what does not fit is an error, work in flight goes on, and all comes back.
+pub fn fill_and_free(options: &Options) {
+    let device = open(options);
+    let kernels = module(&device, "k");
+    let vadd = kernels.function("vadd").unwrap();
+    let stream = device.stream().unwrap();
+    let n = 1 << 16;
+    let ones = device.upload(&vec![1.0_f32; n]).unwrap();
+    let sum = device.upload(&vec![0.0_f32; n]).unwrap();
+    let mut counts = Vec::new();
+    for _ in 0..2 {
+        let mut held = Vec::new();
+        let full = loop {
+            let launch = stream.launch(&vadd).grid(256).block(256);
+            launch
+                .arg(&sum)
+                .arg(&ones)
+                .arg(&sum)
+                .arg(n as i32)
+                .submit()
+                .unwrap();
+            match device.alloc::<u8>(1 << 28) {
+                Ok(buffer) => held.push(buffer),
+                Err(error) => break error,
+            }
+            assert!(held.len() < 4096, "more than 1 TiB was given out");
+        };
+        assert!(matches!(full, Error::OutOfMemory { .. }), "{full}");
+        counts.push(held.len());
+    }
+    assert!(counts[0] > 0 && counts[0] == counts[1], "{counts:?}");
+    stream.synchronize().unwrap();
+    let launches = (counts[0] + counts[1] + 2) as f32;
+    assert!(sum.read().unwrap().iter().all(|sum| *sum == launches));
+    works(&device);
+}
+
 /// Copies between kinds of memory keep every byte.
 pub fn copies(options: &Options) {
     let device = open(options);

@@ -140,3 +140,53 @@ pub(crate) const SHN_LORESERVE: u16 = 0xff00;
 pub(crate) const SHN_XINDEX: u16 = 0xffff;
 pub(crate) const STB_WEAK: u8 = 2;
 pub(crate) const ET_REL: u16 = 1;
+
+#[cfg(test)]
+mod tests {
+    use std::string::String;
+
+    use super::{is, string};
+
+    #[test]
+    fn strings_end_at_the_first_zero_or_with_the_table() {
+        for length in 0..40 {
+            for start in 0..12 {
+                let mut table = "x".repeat(start);
+                let name: String = (0u8..)
+                    .take(length)
+                    .map(|n| char::from(b'a' + n % 26))
+                    .collect();
+                table += &name;
+                let offset = u32::try_from(start).unwrap();
+                assert_eq!(string(&table, offset), name);
+                table.push('\0');
+                table += "behind";
+                assert_eq!(string(&table, offset), name);
+                assert!(is(&table, offset, &name));
+                assert!(!is(&table, offset, &(name.clone() + "x")));
+                assert_eq!(is(&table, offset, ""), name.is_empty());
+            }
+        }
+        assert_eq!(string("abc", 3), "");
+        assert_eq!(string("abc", 4), "");
+        assert_eq!(string("", u32::MAX), "");
+    }
+
+    #[test]
+    fn text_that_is_not_ascii_is_searched_right() {
+        // Bytes of 0x80 and 0x81 are those that a search of eight bytes at a time may take for zeros.
+        for text in [
+            "\u{80}\u{81}\u{100}",
+            "äöüßäöüßäöüß",
+            "a\u{1}\u{1}\u{1}\u{1}\u{1}\u{1}\u{1}b",
+            "日本語の名前",
+        ] {
+            let mut table = String::from(text);
+            table.push('\0');
+            table += "\u{80}\u{80}\u{80}\u{80}";
+            assert_eq!(string(&table, 0), text);
+        }
+        // An offset within a character is none that a file may have.
+        assert_eq!(string("ä\0", 1), "");
+    }
+}

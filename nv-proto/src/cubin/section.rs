@@ -508,3 +508,41 @@ impl fmt::Debug for Symbol<'_> {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Tag;
+
+    #[test]
+    fn names_tell_what_sections_are() {
+        for (name, tag) in [
+            (&b".text.kernel\0"[..], Tag::Text),
+            (b".text", Tag::Other),
+            (b".nv.info\0.nv.info.k", Tag::ModuleInfo),
+            (b".nv.info", Tag::ModuleInfo),
+            (b".nv.info.k\0", Tag::Info),
+            (b".nv.information\0", Tag::Other),
+            (b".nv.constant3\0", Tag::Constant(3, false)),
+            (b".nv.constant3", Tag::Constant(3, false)),
+            (b".nv.constant0.kernel\0", Tag::Constant(0, true)),
+            (b".nv.constant17.k", Tag::Constant(17, true)),
+            (b".nv.constant\0", Tag::Other),
+            (b".nv.constant.k\0", Tag::Other),
+            (b".nv.constant+3\0", Tag::Other),
+            (b".nv.constant3x\0", Tag::Other),
+            (b".nv.constant256\0", Tag::Other),
+            (b".nv.constant1000\0", Tag::Other),
+            (b".nv.shared.k\0", Tag::Shared),
+            (b".nv.shared.reserved.0\0", Tag::SharedReserved),
+            (b".nv.global\0", Tag::Global),
+            (b".nv.global.init\0", Tag::GlobalInit),
+            (b".nv.global.initial\0", Tag::Other),
+            (b".nv.merc.nv.info.k\0", Tag::Mercury),
+            (b".nv.capmerc.text.k\0", Tag::Mercury),
+            (b".nv.compat\0", Tag::Compat),
+            (b"", Tag::Other),
+        ] {
+            assert_eq!(Tag::of(name).0, tag, "{}", name.escape_ascii());
+        }
+    }
+}

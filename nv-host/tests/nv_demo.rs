@@ -1,4 +1,4 @@
-//! `nv demo`, run as people run it, on every simulated GPU and by both ways of mapping memory.
+//! `nv demo` and `nv bench`, run as people run them, on simulated GPUs: every chip, both ways of mapping memory.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -55,4 +55,23 @@ fn the_table_says_what_ran_where() {
     assert!(text.contains(", memory mapped by RM\n"), "{text}");
     assert_eq!(text.matches(" elements").count(), 4, "{text}");
     assert!(text.lines().all(|line| line == line.trim_end()), "{text}");
+}
+
+#[test]
+fn the_benchmark_of_a_simulated_gpu_is_the_quick_one() {
+    let output = Command::new(env!("CARGO_BIN_EXE_nv"))
+        .args(["bench", "--sim", "gh100", "--json"])
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    assert!(
+        errors.starts_with("nv: measuring as by --quick"),
+        "{errors}"
+    );
+    let figures: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(figures.len() > 15, "{figures:?}");
+    for figure in &figures {
+        assert!(figure["value"].as_f64().unwrap() > 0.0, "{figure}");
+    }
 }

@@ -72,7 +72,8 @@ fn diff_says_which_fields_differ() {
         "--only-b",
         "coop",
     ]);
-    let shown = text(&output);
+    assert_eq!(output.status.code(), Some(1), "they differ");
+    let shown = std::str::from_utf8(&output.stdout).unwrap();
     assert!(
         shown.contains("\n  QMD_TYPE: GRID_CTA -> GRID_GPU_CGA\n"),
         "{shown}"

@@ -84,7 +84,7 @@ fn demo_prints_a_table_and_says_which_gpu_it_took() {
     for word in [
         "H200",
         "simulated",
-        "Uvm",
+        "memory mapped by UVM",
         "vector_add",
         "257x1x1",
         "registers",

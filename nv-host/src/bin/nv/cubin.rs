@@ -70,7 +70,8 @@ fn bad(file: &Path, text: &str) -> Failure {
     Failure::BadInput(format!("{}: {text}", file.display()))
 }
 
-fn parse<'a>(file: &Path, bytes: &'a [u8]) -> Result<Cubin<'a>, Failure> {
+/// A cubin, or what the file is instead and which command helps.
+pub fn parse<'a>(file: &Path, bytes: &'a [u8]) -> Result<Cubin<'a>, Failure> {
     Cubin::parse(bytes).map_err(|error| {
         let hint = match error {
             Error::NotCubin {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use nv_host::Error;
 
 /// What `nv --help` says of the exit codes.
-pub const HELP: &str = "Exit codes: 0 done; 1 a result is wrong or a check failed; 2 the command line is wrong; \
+pub const HELP: &str = "Exit codes: 0 done; 1 a result is wrong, a check failed, or two things differ; 2 the command line is wrong; \
 3 no device can be used; 4 a file or an argument is no good; 5 the GPU faulted; 6 a time limit passed; \
 7 the driver refused a call or memory is short.";
 

@@ -39,7 +39,7 @@ enum Action {
         #[arg(long, value_parser = sm_version)]
         sm: Option<SmVersion>,
         /// Where to write: a directory for all entries, a file (or `-`) for one.
-        #[arg(long, short)]
+        #[arg(long, short, visible_alias = "out")]
         output: Option<PathBuf>,
     },
 }

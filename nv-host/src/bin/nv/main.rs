@@ -33,7 +33,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run four kernels on the best GPU there is and check every element of their results.
+    /// Run four kernels on the first GPU that opens, else on a simulated one, and check every element of their results.
     Demo(demo::Args),
     /// Measure latencies and bandwidths.
     Bench(bench::Args),

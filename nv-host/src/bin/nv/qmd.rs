@@ -28,7 +28,7 @@ pub enum Args {
     /// the descriptors are what a stream writes to memory and then launches.
     #[command(after_help = "Example: nv qmd dump capture.json --only coop")]
     Dump(Dump),
-    /// Print the fields in which two descriptors differ.
+    /// Print the fields in which two descriptors differ. Exits with 1 when they do.
     #[command(after_help = "Example: nv qmd diff --of capture.json --only plain --only-b coop")]
     Diff(Diff),
 }
@@ -56,25 +56,25 @@ pub struct Dump {
 #[derive(Debug, clap::Args)]
 pub struct Diff {
     /// The first file, and the second unless `--of` names one file for both.
-    #[arg(required_unless_present = "of", num_args = 2)]
+    #[arg(required_unless_present = "of", num_args = 2, value_names = ["FROM", "TO"])]
     files: Vec<PathBuf>,
     /// One file that holds both descriptors.
-    #[arg(long, conflicts_with = "files")]
+    #[arg(long, value_name = "FILE", conflicts_with = "files")]
     of: Option<PathBuf>,
     /// The version, where the words do not tell it.
     #[arg(long, value_enum)]
     version: Option<Layout>,
     /// Of the first: only descriptors whose place in a capture contains this.
-    #[arg(long)]
+    #[arg(long, value_name = "PLACE")]
     only: Option<String>,
     /// Of the second; as `--only` by default.
-    #[arg(long)]
+    #[arg(long, value_name = "PLACE")]
     only_b: Option<String>,
     /// Which descriptor of the first; the last by default.
-    #[arg(long)]
+    #[arg(long, value_name = "N")]
     index: Option<usize>,
     /// Which descriptor of the second; as `--index` by default.
-    #[arg(long)]
+    #[arg(long, value_name = "N")]
     index_b: Option<usize>,
     /// Print JSON.
     #[arg(long)]
@@ -222,7 +222,11 @@ fn diff(args: &Diff) -> Result<(), Failure> {
         }
         crate::out::text(&text)?;
     }
-    Ok(())
+    if difference.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::Failed)
+    }
 }
 
 /// The descriptors that `only` selects.

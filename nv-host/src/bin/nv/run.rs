@@ -15,8 +15,8 @@ use crate::value::{ArgSpec, Type};
 /// Run one kernel.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Example: nv run demo.sm_90.cubin vector_add --grid 4 --block 256 \
-    --arg f32[1024]=range --arg f32[1024]=fill:0.5 --arg f32[1024]=zero --arg u32:1024 --out 2=sum.bin"
+    after_help = "Example: nv run tests/cubins/demo/demo.sm_90.cubin vector_add --grid 4 --block 256 \
+    --arg 'f32[1024]=range' --arg 'f32[1024]=fill:0.5' --arg 'f32[1024]=zero' --arg u32:1024 --out 2=sum.bin"
 )]
 pub struct Args {
     #[command(flatten)]
@@ -26,13 +26,13 @@ pub struct Args {
     /// The kernel's name.
     kernel: String,
     /// Blocks: X, X,Y or X,Y,Z.
-    #[arg(long, value_parser = shape)]
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = shape)]
     grid: Dim3,
     /// Threads of a block: X, X,Y or X,Y,Z.
-    #[arg(long, value_parser = shape)]
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = shape)]
     block: Dim3,
     /// Bytes of dynamic shared memory.
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
     shared: u32,
     /// An argument, in the kernel's order: TYPE:VALUE or TYPE[COUNT]=zero|range|fill:V|random:SEED|file:PATH.
     #[arg(long = "arg", value_name = "SPEC", allow_hyphen_values = true)]
@@ -41,7 +41,7 @@ pub struct Args {
     #[arg(long = "out", value_name = "N=PATH", value_parser = output)]
     outputs: Vec<(usize, PathBuf)>,
     /// How many elements of each buffer to print.
-    #[arg(long, default_value_t = 8)]
+    #[arg(long, value_name = "COUNT", default_value_t = 8)]
     print: usize,
     /// Print the result as JSON.
     #[arg(long)]
@@ -72,6 +72,8 @@ struct Shown {
 /// Runs the kernel.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let cubin = crate::input::read(&args.file)?;
+    // What is no cubin is refused with the file's name, and before a GPU is opened.
+    crate::cubin::parse(&args.file, &cubin)?;
     for (number, _) in &args.outputs {
         if !matches!(args.args.get(*number), Some(ArgSpec::Buffer { .. })) {
             return Err(Failure::BadInput(format!(

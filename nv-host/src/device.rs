@@ -262,12 +262,12 @@ impl Device {
         Ok(buffer)
     }
 
-    /// Loads a cubin.
+    /// Loads a cubin, or the cubin that suits the device best from a fatbin or from a program that holds one.
     ///
     /// # Errors
-    /// When the bytes are no cubin, or one for another architecture; or when there is no memory.
-    pub fn load(&self, cubin: &[u8]) -> Result<Module, Error> {
-        Module::load(self, cubin)
+    /// When the bytes hold no cubin, or none for this architecture; or when there is no memory.
+    pub fn load(&self, file: &[u8]) -> Result<Module, Error> {
+        Module::load(self, file)
     }
 
     /// A new stream: work submitted to it runs in order, beside that of other streams.

@@ -11,6 +11,7 @@ use nv_proto::unit::{GpuVa, SmVersion};
 
 use crate::Error;
 use crate::device::{Device, lock};
+use crate::fatbin;
 use crate::launch::ShapeCache;
 use crate::memory::{Allocation, Placement};
 
@@ -50,10 +51,11 @@ pub(crate) struct FunctionInner {
 }
 
 impl Module {
-    /// Loads `cubin` into `device`'s memory.
-    pub(crate) fn load(device: &Device, cubin: &[u8]) -> Result<Self, Error> {
-        let parsed = Cubin::parse(cubin).map_err(|error| Error::Cubin(error.to_string()))?;
+    /// Loads a cubin, or the best one of a fatbin, into `device`'s memory.
+    pub(crate) fn load(device: &Device, file: &[u8]) -> Result<Self, Error> {
         let sm = device.info().sm;
+        let cubin = fatbin::cubin_for(file, sm).map_err(|error| Error::Cubin(error.to_string()))?;
+        let parsed = Cubin::parse(&cubin).map_err(|error| Error::Cubin(error.to_string()))?;
         if !runs_on(parsed.sm(), sm) {
             return Err(Error::WrongArchitecture {
                 file: parsed.sm(),
@@ -105,7 +107,7 @@ impl Module {
         let variables = parsed
             .symbols()
             .filter_map(|symbol| {
-                let (offset, size) = plan.variable(symbol.name())?;
+                let (offset, size) = plan.variable_of(&symbol)?;
                 Some((
                     symbol.name().to_owned(),
                     (GpuVa(base.0.checked_add(offset)?), size),

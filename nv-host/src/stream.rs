@@ -646,7 +646,7 @@ impl StreamInner {
     ) -> Result<(), Error> {
         match self.wait_raw(value, limit) {
             Outcome::Done => Ok(()),
-            Outcome::TimedOut => Err(self.timeout(&lock(&self.state), value, limit)),
+            Outcome::TimedOut => Err(self.timeout(device, &lock(&self.state), value, limit)),
             Outcome::Failed => Err(self.fail(device, &mut lock(&self.state))),
         }
     }
@@ -661,7 +661,7 @@ impl StreamInner {
     ) -> Result<(), Error> {
         match self.wait_raw(value, limit) {
             Outcome::Done => Ok(()),
-            Outcome::TimedOut => Err(self.timeout(state, value, limit)),
+            Outcome::TimedOut => Err(self.timeout(device, state, value, limit)),
             Outcome::Failed => Err(Error::Fault(self.report(device, state))),
         }
     }
@@ -687,13 +687,17 @@ impl StreamInner {
         }
     }
 
-    fn timeout(&self, state: &State, value: u64, limit: Duration) -> Error {
+    fn timeout(&self, device: &DeviceInner, state: &State, value: u64, limit: Duration) -> Error {
         let next = self.completed() + 1;
-        let label = self.label(state, next);
-        let what = match label {
-            Some(label) => format!("submission {next} of {value} on this stream (kernel {label})"),
-            None => format!("submission {next} of {value} on this stream"),
-        };
+        let mut what = format!("submission {next} of {value} on this stream");
+        if let Some(label) = self.label(state, next) {
+            what.push_str(&format!(" (kernel {label})"));
+        }
+        // A simulated GPU knows why it hangs.
+        let driver = &device.objects().driver;
+        if let Some(why) = driver.explain_fault(self.channel.handle()) {
+            what.push_str(&format!(" ({why})"));
+        }
         Error::Timeout { what, limit }
     }
 

@@ -381,6 +381,33 @@ pub fn bad_files(options: &Options) {
     }
 }
 
+/// A compressed fatbin with cubins for several architectures loads the one that suits the device, and it runs.
+pub fn fatbins(options: &Options) {
+    let device = open(options);
+    let module = device
+        .load(&bytes("cubins/fatbin/13.0_vecadd_all.fatbin"))
+        .unwrap();
+    let name = module.kernels().next().unwrap().to_owned();
+    let function = module.function(&name).unwrap();
+    let n = 1000;
+    let a: Vec<f32> = (0..n).map(|i| i as f32).collect();
+    let on_a = device.upload(&a).unwrap();
+    let on_c = device.upload(&vec![0.0_f32; n]).unwrap();
+    let stream = device.stream().unwrap();
+    let launch = stream.launch(&function).grid(4).block(256);
+    launch
+        .arg(&on_a)
+        .arg(&on_a)
+        .arg(&on_c)
+        .arg(n as i32)
+        .submit()
+        .unwrap()
+        .wait()
+        .unwrap();
+    let expected: Vec<f32> = a.iter().map(|a| a + a).collect();
+    assert_eq!(on_c.read().unwrap(), expected);
+}
+
 /// More submissions than the ring holds, with no wait between them.
 pub fn flow_control(options: &Options) {
     let device = open(options);

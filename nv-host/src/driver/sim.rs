@@ -273,6 +273,10 @@ impl Driver for SimDriver {
         -1
     }
 
+    fn explain_fault(&self, channel: Handle) -> Option<String> {
+        self.machine.last_fault(self.client(), channel)
+    }
+
     fn doorbell(&self, usermode: Mapping) -> Doorbell {
         match self.machine.doorbell(self.index) {
             Some(doorbell) => Doorbell::Sim(doorbell),

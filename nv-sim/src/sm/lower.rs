@@ -4,7 +4,8 @@
 //! the instruction unimplemented, so that no variant runs as another.
 
 pub(super) use self::special::Special;
-use nv_proto::sass::{self, Address, Arg, BaseKind, Inst, Op, Operand, RZ};
+use nv_proto::sass::{self, Address, Arg, BaseKind, Inst, Op, Operand, RZ, Unknown};
+use nv_proto::unit::SmVersion;
 
 use super::FaultKind;
 use super::exec::{Context, Flow, Stop};
@@ -57,9 +58,22 @@ pub(super) enum Refused {
 /// What a lowering gives.
 pub(super) type Lower = Result<Step, Refused>;
 
+/// Decodes an instruction that `sm` runs: one of its own, or one of an older architecture with its major number, some
+/// of whose forms the compiler makes for that one alone (`HFMA2.MMA` on sm_80).
+fn decode(words: [u64; 2], sm: SmVersion) -> Result<Inst, Unknown> {
+    sass::decode(words, sm).or_else(|unknown| {
+        [89, 86, 80]
+            .map(SmVersion)
+            .into_iter()
+            .filter(|older| older.major() == sm.major() && *older < sm)
+            .find_map(|older| sass::decode(words, older).ok())
+            .ok_or(unknown)
+    })
+}
+
 /// Lowers the instruction at `pc`.
 pub(super) fn lower(words: [u64; 2], pc: u64, launch: &Launch) -> Lowered {
-    let inst = match sass::decode(words, launch.sm) {
+    let inst = match decode(words, launch.sm) {
         Ok(inst) => inst,
         Err(unknown) => {
             return Lowered {

@@ -34,8 +34,14 @@ pub struct Args {
     /// Bytes of dynamic shared memory.
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     shared: u32,
-    /// An argument, in the kernel's order: TYPE:VALUE or TYPE[COUNT]=zero|range|fill:V|random:SEED|file:PATH.
-    #[arg(long = "arg", value_name = "SPEC", allow_hyphen_values = true)]
+    // Not a documentation comment, where square brackets would be a link.
+    #[arg(
+        long = "arg",
+        value_name = "SPEC",
+        allow_hyphen_values = true,
+        help = "An argument, in the kernel's order: TYPE:VALUE or \
+                TYPE[COUNT]=zero|range|fill:V|random:SEED|file:PATH"
+    )]
     args: Vec<ArgSpec>,
     /// Write buffer argument N (counted from 0 over all arguments) to a file afterwards.
     #[arg(long = "out", value_name = "N=PATH", value_parser = output)]

@@ -8,7 +8,7 @@ use nv_tests::conformance as suite;
 macro_rules! suite {
     ($name:ident, $options:expr $(, #[$ignore:meta])?) => {
         suite!(@cases $name, $options, [$($ignore)?],
-            info, memory, fill_and_free, copies, large_copy, vadd, reduction, local_memory, generic_pointers, bad_launches,
+            info, memory, copies, large_copy, vadd, reduction, local_memory, generic_pointers, bad_launches,
             bad_files, fatbins, flow_control, streams, threads, early_drop, time_limit, faults);
     };
     (@cases $name:ident, $options:expr, $ignore:tt, $($case:ident),+) => {

@@ -1,9 +1,10 @@
-//! Opening and closing devices leaves nothing behind in the process: alone in its own, since it counts the whole
-//! process's descriptors and mappings, and one device after the other.
+//! Opening and closing devices leaves nothing behind in the process, and a full GPU is emptied again: in a process of
+//! their own, since they count the whole process's descriptors and mappings and leave no memory to others.
+//! On a GPU: `cargo test -p nv-tests --test leaks -- --ignored --test-threads=1`.
 
 use nv_host::{Backend, MapMode, Options};
 use nv_sim::Chip;
-use nv_tests::conformance::open_and_close;
+use nv_tests::conformance::{fill_and_free, open_and_close};
 
 fn options(backend: Backend, map_mode: MapMode) -> Options {
     Options {
@@ -23,7 +24,9 @@ fn simulated() {
         Chip::Gb202,
     ] {
         open_and_close(&options(Backend::Sim(chip), MapMode::Rm));
+        fill_and_free(&options(Backend::Sim(chip), MapMode::Rm));
     }
+    fill_and_free(&options(Backend::Sim(Chip::Gh100), MapMode::Uvm));
     open_and_close(&options(Backend::Sim(Chip::Gh100), MapMode::Uvm));
 }
 
@@ -37,4 +40,11 @@ fn hardware_rm() {
 #[ignore = "needs an NVIDIA GPU"]
 fn hardware_uvm() {
     open_and_close(&options(Backend::Kernel(0), MapMode::Uvm));
+}
+
+#[test]
+#[ignore = "needs an NVIDIA GPU, all of its memory"]
+fn hardware_full() {
+    fill_and_free(&options(Backend::Kernel(0), MapMode::Rm));
+    fill_and_free(&options(Backend::Kernel(0), MapMode::Uvm));
 }

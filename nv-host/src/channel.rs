@@ -138,12 +138,7 @@ impl Channel {
         GpuVa(self.area.va().0 + offset)
     }
 
-    /// The page of host memory, as the CPU sees it.
-    pub(crate) fn page(&self) -> Result<&Mapping, Error> {
-        self.page.mapping()
-    }
-
-    /// The page itself.
+    /// The page of host memory.
     pub(crate) fn page_memory(&self) -> &Arc<Allocation> {
         &self.page
     }

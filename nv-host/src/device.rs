@@ -15,7 +15,7 @@ use crate::module::{CodeMap, Module};
 use crate::object::RmObject;
 use crate::space::{AddressSpace, MapMode};
 use crate::staging::Staging;
-use crate::stream::{Stream, StreamInner};
+use crate::stream::{Progress, Stream, StreamInner};
 use crate::{Error, select};
 
 /// Which GPU to open, and how.
@@ -101,7 +101,7 @@ pub(crate) struct LocalMemory {
 pub(crate) struct DeviceInner {
     stream: Mutex<Option<Arc<StreamInner>>>,
     staging: Mutex<Option<Staging>>,
-    streams: Mutex<Vec<Weak<StreamInner>>>,
+    streams: Mutex<Vec<(Weak<StreamInner>, Weak<Progress>)>>,
     retired: Mutex<Vec<Retired>>,
     local: Mutex<LocalMemory>,
     group: Mutex<Option<Arc<Group>>>,
@@ -123,14 +123,16 @@ pub(crate) struct DeviceInner {
 #[derive(Debug)]
 struct Retired {
     allocation: Arc<Allocation>,
-    after: Vec<(Weak<StreamInner>, u64)>,
+    after: Vec<(Weak<Progress>, u64)>,
 }
 
 impl Retired {
     fn is_over(&self) -> bool {
-        self.after
-            .iter()
-            .all(|(stream, value)| stream.upgrade().is_none_or(|stream| stream.is_over(*value)))
+        self.after.iter().all(|(progress, value)| {
+            progress
+                .upgrade()
+                .is_none_or(|progress| progress.is_over(*value))
+        })
     }
 }
 
@@ -377,11 +379,17 @@ impl DeviceInner {
     }
 
     fn retire(&self, allocation: Arc<Allocation>) {
-        let after: Vec<_> = self
-            .live_streams()
+        // Of all streams, also of those that are just being dropped: their work goes on meanwhile.
+        let running: Vec<_> = lock(&self.streams)
             .iter()
-            .filter(|stream| !stream.is_over(stream.submitted()))
-            .map(|stream| (Arc::downgrade(stream), stream.submitted()))
+            .filter_map(|(_, progress)| progress.upgrade())
+            .collect();
+        let after: Vec<_> = running
+            .iter()
+            .map(|progress| (Arc::downgrade(progress), progress.submitted()))
+            .zip(&running)
+            .filter(|((_, submitted), progress)| !progress.is_over(*submitted))
+            .map(|(after, _)| after)
             .collect();
         if !after.is_empty() {
             lock(&self.retired).push(Retired { allocation, after });
@@ -409,15 +417,18 @@ impl DeviceInner {
 
     fn live_streams(&self) -> Vec<Arc<StreamInner>> {
         let mut streams = lock(&self.streams);
-        streams.retain(|stream| stream.strong_count() > 0);
-        streams.iter().filter_map(Weak::upgrade).collect()
+        streams.retain(|(_, progress)| progress.strong_count() > 0);
+        streams
+            .iter()
+            .filter_map(|(stream, _)| stream.upgrade())
+            .collect()
     }
 
     fn new_stream(&self) -> Result<Arc<StreamInner>, Error> {
         let group = {
             let mut group = lock(&self.group);
             match &*group {
-                Some(group) if !group.is_dead() => Arc::clone(group),
+                Some(group) if group.is_open() => Arc::clone(group),
                 _ => {
                     let new = Arc::new(Group::new(&self.objects, &self.space, &self.doorbell)?);
                     *group = Some(Arc::clone(&new));
@@ -426,7 +437,10 @@ impl DeviceInner {
             }
         };
         let stream = Arc::new(StreamInner::new(self, &group)?);
-        lock(&self.streams).push(Arc::downgrade(&stream));
+        let known = (Arc::downgrade(&stream), Arc::downgrade(stream.progress()));
+        let mut streams = lock(&self.streams);
+        streams.retain(|(_, progress)| progress.strong_count() > 0);
+        streams.push(known);
         Ok(stream)
     }
 

@@ -18,6 +18,7 @@ pub(crate) struct Group {
     /// `Some` until dropped.
     group: Option<RmObject>,
     dead: AtomicBool,
+    closed: AtomicBool,
     /// Addresses that the UVM driver maps the channels' own buffers at. Held while a channel is made: the driver
     /// schedules a group only when each of its channels is registered (seen on an H200).
     making: Mutex<Vec<GpuVa>>,
@@ -41,6 +42,7 @@ impl Group {
             share,
             group: Some(group),
             dead: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
             making: Mutex::default(),
             tokens: Mutex::default(),
             doorbell: Arc::clone(doorbell),
@@ -81,6 +83,17 @@ impl Group {
         for token in lock(&self.tokens).iter() {
             self.doorbell.ring(*token);
         }
+    }
+
+    /// Has no more streams made in the group: one of its channels is about to be ended with work in flight, and all
+    /// the others with it.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+
+    /// Whether streams can be made in the group.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.closed.load(Ordering::Acquire) && !self.is_dead()
     }
 
     /// Marks the group as ended by a fault: no channel of it runs again.

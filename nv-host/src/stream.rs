@@ -1,6 +1,6 @@
 //! Streams: work that runs in the order in which it was submitted.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -198,12 +198,54 @@ struct Mark {
 /// A stream's channel and what is in flight on it.
 #[derive(Debug)]
 pub(crate) struct StreamInner {
-    state: Mutex<State>,
-    /// The timeline value of the newest submission: submissions count up from 1.
-    submitted: AtomicU64,
+    // Fields end in this order: what runs on the channel uses memory that the state keeps, and the progress says
+    // when all of it has ended.
     channel: Channel,
+    state: Mutex<State>,
+    progress: Arc<Progress>,
     group: Arc<Group>,
     limit: Duration,
+}
+
+/// How far a stream's work has got. It is there for as long as its channel is, also while the stream is being
+/// dropped: one that is gone has nothing in flight.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    /// The timeline value of the newest submission: submissions count up from 1.
+    submitted: AtomicU64,
+    /// The page of the channel with the timeline.
+    page: Arc<Allocation>,
+    /// Whether the channel was ended with work in flight.
+    cut_off: AtomicBool,
+    group: Arc<Group>,
+}
+
+impl Progress {
+    /// The timeline value of the newest submission.
+    pub(crate) fn submitted(&self) -> u64 {
+        self.submitted.load(Ordering::Acquire)
+    }
+
+    /// The timeline value that the GPU has reached.
+    fn completed(&self) -> u64 {
+        self.page
+            .mapping()
+            .map_or(0, |page| page.read_u64(TIMELINE))
+    }
+
+    /// Whether the work up to `value` has ended, or never will since the stream is dead.
+    pub(crate) fn is_over(&self, value: u64) -> bool {
+        self.completed() >= value || self.group.is_dead()
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        // The channel is gone, and the driver has ended all of its group with it.
+        if self.cut_off.load(Ordering::Acquire) {
+            self.group.set_dead();
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -251,10 +293,16 @@ impl StreamInner {
             awaited: vec![None; slots].into_boxed_slice(),
             fault: None,
         };
-        let stream = Self {
-            state: Mutex::new(state),
+        let progress = Arc::new(Progress {
             submitted: AtomicU64::new(0),
+            page: Arc::clone(channel.page_memory()),
+            cut_off: AtomicBool::new(false),
+            group: Arc::clone(group),
+        });
+        let stream = Self {
             channel,
+            state: Mutex::new(state),
+            progress,
             group: Arc::clone(group),
             limit: device.limit(),
         };
@@ -296,16 +344,19 @@ impl StreamInner {
         Ok(())
     }
 
+    /// How far its work has got.
+    pub(crate) fn progress(&self) -> &Arc<Progress> {
+        &self.progress
+    }
+
     /// The timeline value of the newest submission.
     pub(crate) fn submitted(&self) -> u64 {
-        self.submitted.load(Ordering::Acquire)
+        self.progress.submitted()
     }
 
     /// The timeline value that the GPU has reached.
     pub(crate) fn completed(&self) -> u64 {
-        self.channel
-            .page()
-            .map_or(0, |page| page.read_u64(TIMELINE))
+        self.progress.completed()
     }
 
     /// Whether a fault ended the stream.
@@ -315,7 +366,7 @@ impl StreamInner {
 
     /// Whether the work up to `value` has ended, or never will since the stream is dead.
     pub(crate) fn is_over(&self, value: u64) -> bool {
-        self.completed() >= value || self.is_dead()
+        self.progress.is_over(value)
     }
 
     /// Submits a copy; the value is reached once it has ended.
@@ -519,6 +570,10 @@ impl StreamInner {
         label: Option<&Arc<str>>,
         fill: impl FnOnce(&mut PushWriter<'_>, u64) -> Result<Pending, Error>,
     ) -> Result<u64, Error> {
+<<<<<<< HEAD
+=======
+        // Of what is known to be dead, the memory is free already.
+>>>>>>> breaker
         if state.fault.is_some() || self.is_dead() {
             return Err(self.fail(device, state));
         }
@@ -568,7 +623,7 @@ impl StreamInner {
             *place = None;
         }
         state.pending = pending;
-        self.submitted.store(value, Ordering::Release);
+        self.progress.submitted.store(value, Ordering::Release);
         self.channel.publish(slot, entry, state.cursor.gp_put())?;
         Ok(value)
     }
@@ -735,7 +790,8 @@ impl Drop for StreamInner {
         if !self.is_over(self.submitted())
             && self.wait_raw(self.submitted(), self.limit) != Outcome::Done
         {
-            self.group.set_dead();
+            self.group.close();
+            self.progress.cut_off.store(true, Ordering::Release);
         }
     }
 }

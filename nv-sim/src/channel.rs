@@ -1,7 +1,7 @@
 //! Channels and channel groups.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use nv_proto::gpfifo;
 use nv_proto::unit::ClassId;
@@ -54,10 +54,19 @@ impl Place {
 #[derive(Debug, Default)]
 pub(crate) struct Group {
     channels: Mutex<Vec<Weak<Channel>>>,
+    /// What stopped it, for channels that are made in it afterwards. Set under the lock of `channels`.
+    fault: OnceLock<Stop>,
     scheduled: AtomicBool,
 }
 
 impl Group {
+    /// Notes what stops it, and answers the channels that it has.
+    fn stop(&self, stop: &Stop) -> Vec<Arc<Channel>> {
+        let channels = lock(&self.channels);
+        self.fault.get_or_init(|| stop.clone());
+        channels.iter().filter_map(Weak::upgrade).collect()
+    }
+
     pub(crate) fn channels(&self) -> Vec<Arc<Channel>> {
         lock(&self.channels)
             .iter()
@@ -69,6 +78,9 @@ impl Group {
         let mut channels = lock(&self.channels);
         channels.retain(|other| other.strong_count() > 0);
         channels.push(Arc::downgrade(channel));
+        if let Some(stop) = self.fault.get() {
+            lock(&channel.stopped).get_or_insert_with(|| stop.clone());
+        }
     }
 
     pub(crate) fn schedule(&self, enable: bool) {
@@ -92,7 +104,7 @@ pub(crate) struct Channel {
     pub(crate) userd: Place,
     /// Where errors are written.
     pub(crate) notifier: Option<Place>,
-    /// Set once the channel is freed: a running grid stops.
+    /// Set once the channel is freed or its group has faulted: a running grid stops.
     pub(crate) cancel: AtomicBool,
     pub(crate) scheduled: AtomicBool,
     /// Whether its doorbell rang since a worker last began to run it.
@@ -200,17 +212,27 @@ impl Channel {
         }
     }
 
-    /// Stops the channel. A fault stops its whole group, with a record in each error notifier.
+    /// Stops the channel. A fault stops its whole group, with a record in each error notifier once none of its
+    /// channels runs any more: who reads one takes back the memory that their work used.
+    ///
+    /// A worker lets go of the channel's execution first: another that stops the group waits for it.
     pub(crate) fn stop(&self, stop: &Stop, nanoseconds: u64) {
         match stop {
             Stop::Fault(report) => {
-                for channel in self.group.channels() {
+                let mut stopping = self.group.stop(stop);
+                stopping.retain(|channel| {
                     let mut stopped = lock(&channel.stopped);
-                    if stopped.is_none() {
-                        *stopped = Some(stop.clone());
-                        drop(stopped);
-                        channel.notify(report.code, nanoseconds);
+                    let first = stopped.is_none();
+                    stopped.get_or_insert_with(|| stop.clone());
+                    first
+                });
+                for channel in &stopping {
+                    if !std::ptr::eq(Arc::as_ptr(channel), self) {
+                        channel.retire();
                     }
+                }
+                for channel in &stopping {
+                    channel.notify(report.code, nanoseconds);
                 }
             }
             Stop::Hang(_) | Stop::Cancelled => {

@@ -51,7 +51,9 @@ pub(crate) fn advance(gpu: &Arc<Gpu>, worker: usize, channel: &Channel) -> Progr
         channel,
         table,
     };
-    match execution.run(&mut context) {
+    let result = execution.run(&mut context);
+    drop((execution, context));
+    match result {
         Ok(progress) => progress,
         Err(stop) => {
             channel.stop(&stop, gpu.nanoseconds());

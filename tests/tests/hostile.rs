@@ -267,3 +267,271 @@ fn a_full_stream_does_not_hold_up_another() {
     endless.end();
     full.synchronize().unwrap();
 }
+
+/// Threads that open and drop streams, launch, copy, load, wait for each other's events and fault, all at once on one
+/// device: each call ends in a result or in a fault or time limit, whatever the others do, and nothing is stuck.
+#[test]
+fn anything_at_once() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    let device = open(&options(Duration::from_secs(2)));
+    let (k, faults) = (module(&device, "k"), module(&device, "faults"));
+    let events: std::sync::Mutex<Vec<Event>> = std::sync::Mutex::default();
+    let right = AtomicUsize::new(0);
+    let seconds = std::env::var("NV_SECONDS").map_or(3, |seconds| seconds.parse().unwrap());
+    let end = Instant::now() + Duration::from_secs(seconds);
+    let may_fail = |error: Error| {
+        let allowed = matches!(error, Error::Fault(_) | Error::Timeout { .. });
+        assert!(allowed, "{error}");
+    };
+    std::thread::scope(|scope| {
+        for thread in 0..4_u64 {
+            let (device, k, faults, events, right) = (&device, &k, &faults, &events, &right);
+            scope.spawn(move || {
+                let mut random = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(thread + 1);
+                let mut below = |end: u64| {
+                    random ^= random << 13;
+                    random ^= random >> 7;
+                    random ^= random << 17;
+                    (random >> 11) % end
+                };
+                let mut stream = device.stream().ok();
+                while Instant::now() < end {
+                    let mut step = || -> Result<(), Error> {
+                        let here = match &stream {
+                            Some(stream) => stream.clone(),
+                            None => device.default_stream()?,
+                        };
+                        match below(12) {
+                            0 => drop(stream.take()),
+                            1 => stream = Some(device.stream()?),
+                            2 if below(6) == 0 => {
+                                let memory = device.upload(&[7_u64; 16])?;
+                                let trap = faults.function("trap")?;
+                                let launch = here.launch(&trap).block(32).arg(&memory);
+                                launch.submit()?.wait()?;
+                            }
+                            3 => {
+                                let local = k.function("loc")?;
+                                let index = device.upload(&[0_i32; 1024])?;
+                                let out = device.alloc::<f32>(64)?;
+                                let launch = here.launch(&local).block(32);
+                                launch.arg(&index).arg(&out).arg(3_i32).submit()?;
+                            }
+                            4 => {
+                                let event = events.lock().unwrap().pop();
+                                if let Some(event) = event {
+                                    here.wait_for(&event)?;
+                                }
+                            }
+                            5 => {
+                                let module = module(device, "k");
+                                let function = module.function("sred")?;
+                                drop(module);
+                                let sum = device.upload(&[1.0_f32; 256])?;
+                                let launch = here.launch(&function).grid(2).block(256);
+                                launch.arg(&sum).arg(&sum).arg(256_i32).submit()?;
+                            }
+                            6 => device.synchronize()?,
+                            7 => here.synchronize_within(Duration::from_millis(below(20)))?,
+                            _ => {
+                                let vadd = k.function("vadd")?;
+                                let n = 1 + below(5000) as usize;
+                                let one = device.upload(&vec![1.5_f32; n])?;
+                                let sum = device.alloc_in::<f32>(n, Placement::HostVisible)?;
+                                let launch = here.launch(&vadd).grid(n as u32 / 64 + 1).block(64);
+                                let launch = launch.arg(&one).arg(&one).arg(&sum).arg(n as i32);
+                                let event = launch.submit()?;
+                                // Each keeps its stream.
+                                let mut kept = events.lock().unwrap();
+                                kept.truncate(31);
+                                kept.push(event.clone());
+                                drop(kept);
+                                if below(2) == 0 {
+                                    event.wait()?;
+                                    assert!(sum.read()?.iter().all(|value| *value == 3.0));
+                                    right.fetch_add(1, Ordering::Relaxed);
+                                }
+                            }
+                        }
+                        Ok(())
+                    };
+                    if let Err(error) = step() {
+                        may_fail(error);
+                        stream = device.stream().map_err(may_fail).ok();
+                    }
+                }
+            });
+        }
+    });
+    events.lock().unwrap().clear();
+    assert!(right.load(Ordering::Relaxed) > 10, "{right:?}");
+    assert!(Instant::now() < end + Duration::from_secs(20));
+    works(&device);
+}
+
+/// Whatever the shape, a launch is refused with the limit that it breaks, or runs and ends; on every chip.
+#[test]
+fn any_shape() {
+    let edges = [
+        0,
+        1,
+        2,
+        3,
+        7,
+        8,
+        16,
+        17,
+        32,
+        1024,
+        0xffff,
+        0x1_0000,
+        0x7fff_ffff,
+        u32::MAX,
+    ];
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut pick = |few: bool| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let many = edges.len() as u64;
+        edges[((random >> 11) % if few { 5 } else { many }) as usize]
+    };
+    for chip in [
+        Chip::Ga100,
+        Chip::Ga102,
+        Chip::Ad102,
+        Chip::Gh100,
+        Chip::Gb202,
+    ] {
+        let device = open(&Options {
+            backend: Backend::Sim(chip),
+            limit: Duration::from_secs(20),
+            ..Options::default()
+        });
+        let module = module(&device, "k");
+        let vadd = module.function("vadd").unwrap();
+        let buffer = device.alloc::<f32>(4096).unwrap();
+        let stream = device.stream().unwrap();
+        let (mut ran, mut refused) = (0, 0);
+        for round in 0..4000 {
+            // Mostly small ones, so that some run; what may run is small throughout.
+            let mut number = || {
+                let few = pick(true) != 0;
+                pick(few)
+            };
+            let grid = (number(), number(), number());
+            let block = (number(), number(), number());
+            let mut launch = stream.launch(&vadd).grid(grid).block(block);
+            let mut shape = format!("{chip}: grid {grid:?}, block {block:?}");
+            if round % 3 == 0 {
+                let cluster = (number(), number(), number());
+                launch = launch.cluster(cluster);
+                shape += &format!(", cluster {cluster:?}");
+            }
+            if round % 5 == 0 {
+                launch = launch.cooperative();
+                shape += ", cooperative";
+            }
+            if round % 7 == 0 {
+                let shared = number().wrapping_mul(17);
+                launch = launch.shared(shared);
+                shape += &format!(", shared {shared}");
+            }
+            let count = |(x, y, z): (u32, u32, u32)| {
+                u64::from(x)
+                    .saturating_mul(y.into())
+                    .saturating_mul(z.into())
+            };
+            let (blocks, threads) = (count(grid), count(block));
+            if blocks.saturating_mul(threads) > 100_000 && threads <= 1024 {
+                continue;
+            }
+            let launch = launch.arg(&buffer).arg(&buffer).arg(&buffer).arg(4096_i32);
+            match launch.submit() {
+                Ok(event) => {
+                    event
+                        .wait()
+                        .unwrap_or_else(|error| panic!("{shape}: {error}"));
+                    ran += 1;
+                }
+                Err(Error::Launch { .. }) => refused += 1,
+                Err(other) => panic!("{shape}: {other}"),
+            }
+        }
+        assert!(
+            ran > 20 && refused > 20,
+            "{chip}: {ran} ran, {refused} were refused"
+        );
+        works(&device);
+    }
+}
+
+/// Memory that there is not is an error, in every placement, and what was there before still works.
+#[test]
+fn any_size_of_memory() {
+    let device = open(&options(Duration::from_secs(5)));
+    for placement in [Placement::Device, Placement::HostVisible, Placement::Pinned] {
+        for bits in [43, 46, 52, 62, 63] {
+            for size in [(1_usize << bits) - 1, 1 << bits, (1 << bits) + 4095] {
+                let result = device.alloc_in::<u8>(size, placement);
+                assert!(
+                    matches!(
+                        result,
+                        Err(Error::OutOfMemory { .. } | Error::InvalidArgument(_))
+                    ),
+                    "{placement:?}, {size:#x}: {:?}",
+                    result.err()
+                );
+            }
+        }
+        let result = device.alloc_in::<u8>(usize::MAX, placement);
+        assert!(result.is_err());
+    }
+    works(&device);
+}
+
+/// Memory that a stream's work uses stays also while the stream is being dropped, which takes as long as its work.
+#[test]
+fn memory_outlives_a_stream_that_is_being_dropped() {
+    let device = open(&options(Duration::from_secs(20)));
+    let (k, faults) = (module(&device, "k"), module(&device, "faults"));
+    let (vadd, endless) = (
+        k.function("vadd").unwrap(),
+        faults.function("loop").unwrap(),
+    );
+    let flag = device.alloc_in::<u64>(16, Placement::Pinned).unwrap();
+    flag.write(&[0; 16]).unwrap();
+    let [a, c] = [1.0_f32, 0.0].map(|value| {
+        let buffer = device.alloc_in::<f32>(64, Placement::HostVisible).unwrap();
+        buffer.write(&[value; 64]).unwrap();
+        buffer
+    });
+    let stream = device.stream().unwrap();
+    stream
+        .launch(&endless)
+        .block(32)
+        .arg(&flag)
+        .submit()
+        .unwrap();
+    let launch = stream.launch(&vadd).block(64);
+    launch.arg(&a).arg(&a).arg(&c).arg(64_i32).submit().unwrap();
+    std::thread::scope(|scope| {
+        let dropping = scope.spawn(move || drop(stream));
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(!dropping.is_finished(), "its work has not ended");
+        drop(a);
+        // Would lie where the other was.
+        let others: Vec<_> = (0..8)
+            .map(|_| {
+                let other = device.alloc_in::<f32>(64, Placement::HostVisible).unwrap();
+                other.write(&[9.0; 64]).unwrap();
+                other
+            })
+            .collect();
+        flag.mapping().unwrap().write_u64(8, 99);
+        dropping.join().unwrap();
+        drop(others);
+    });
+    assert_eq!(c.read().unwrap(), [2.0; 64]);
+}

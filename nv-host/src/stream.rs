@@ -570,10 +570,7 @@ impl StreamInner {
         label: Option<&Arc<str>>,
         fill: impl FnOnce(&mut PushWriter<'_>, u64) -> Result<Pending, Error>,
     ) -> Result<u64, Error> {
-<<<<<<< HEAD
-=======
         // Of what is known to be dead, the memory is free already.
->>>>>>> breaker
         if state.fault.is_some() || self.is_dead() {
             return Err(self.fail(device, state));
         }

@@ -69,7 +69,11 @@ fn an_instruction_that_the_simulator_has_not() {
     // `UBLKCP.S.G [UR6], [UR4], UR8`, a bulk copy, as the compiler encodes it for sm_90.
     let copy = [0x0000_0006_0400_73ba, 0x0011_d800_0800_0208];
     let text = error_of(&with_first_instruction(copy));
-    for part in ["vector_add", "UBLKCP.S.G [UR6], [UR4], UR8", "not implemented"] {
+    for part in [
+        "vector_add",
+        "UBLKCP.S.G [UR6], [UR4], UR8",
+        "not implemented",
+    ] {
         assert!(text.contains(part), "{text:?} does not say {part:?}");
     }
 }

@@ -594,8 +594,7 @@ struct Text<'a> {
 
 impl<'a> Text<'a> {
     /// Both string tables, which lie side by side in the files of all toolkits: to look at them as one, up to where
-    /// a whole number of the steps ends that this takes, costs two thirds of what it does one by one. `None` where
-    /// they lie otherwise, or something in or between them is no text: each is then to be looked at by itself.
+    /// a whole number of the steps ends that this takes, costs less than one by one. `None` where they lie otherwise, or something in or between them is no text: each is then to be looked at by itself.
     fn of(file: &'a [u8], sections: &[SectionRaw], names_index: u32) -> Option<Self> {
         const MOST_BETWEEN: u64 = 128;
         let at = |index: u32| sections.get(usize::try_from(index).ok()?);

@@ -139,6 +139,8 @@ impl<'a> Cubin<'a> {
             }
         };
         let sections = section_table(file, header)?;
+        let names_index = names_index(header, sections);
+        let text = Text::of(file, sections, names_index).unwrap_or_default();
         let string_table = |index: u32| -> Result<&'a str, Error<'a>> {
             let raw = usize::try_from(index).ok().and_then(|i| sections.get(i));
             let raw = raw.ok_or(bad("string table", "", 0, index.into()))?;
@@ -158,12 +160,14 @@ impl<'a> Cubin<'a> {
                     needed: raw.size.get(),
                     available: available(file, raw.offset.get()),
                 })?;
+            if let Some(text) = text.get(raw) {
+                return Ok(text);
+            }
             core::str::from_utf8(bytes).map_err(|error| Error::BadStrings {
                 section: SectionIndex(index),
                 offset: u64::try_from(error.valid_up_to()).unwrap_or(u64::MAX),
             })
         };
-        let names_index = names_index(header, sections);
         let section_names = if names_index == 0 {
             ""
         } else {
@@ -201,13 +205,17 @@ impl<'a> Cubin<'a> {
     fn check_sections(&self) -> Result<Option<Section<'a>>, Error<'a>> {
         let (end, names) = (length(self.file), length(self.section_names.as_bytes()));
         // Without a branch, since nothing is wrong with nearly every file; then one by one, to say what it is.
-        let suspect = self.sections.iter().fold(false, |suspect, raw| {
+        // With the highest bit of all of them clear no sum of two is wrapped.
+        let most = |(name, last, bits): (u32, u64, u64), raw: &SectionRaw| {
             let (offset, size) = (raw.offset.get(), raw.size.get());
-            suspect
-                | (u64::from(raw.name.get()) > names)
-                | (offset > end)
-                | (size > end.wrapping_sub(offset))
-        });
+            (
+                name.max(raw.name.get()),
+                last.max(offset.wrapping_add(size)),
+                bits | offset | size,
+            )
+        };
+        let (name, last, bits) = self.sections.iter().fold((0, 0, 0), most);
+        let suspect = u64::from(name) > names || last > end || bits >> 63 != 0;
         if suspect {
             for (index, raw) in (0u32..).zip(self.sections) {
                 self.check_section(index, raw)?;
@@ -246,12 +254,13 @@ impl<'a> Cubin<'a> {
     fn check_symbols(&self, table: &Section<'a>) -> Result<(), Error<'a>> {
         let sections = u64::try_from(self.sections.len()).unwrap_or(u64::MAX);
         let names = length(self.symbol_names.as_bytes());
-        let suspect = self.symbols.iter().fold(false, |suspect, raw| {
-            // Reserved numbers are looked at one by one too: few symbols have any.
-            suspect
-                | (u64::from(raw.name.get()) > names)
-                | (u64::from(raw.shndx.get()) >= sections.max(1))
-        });
+        // Reserved numbers are looked at one by one too: few symbols have any.
+        let most = |(name, section): (u32, u32), raw: &SymbolRaw| {
+            let here = u32::from(raw.shndx.get());
+            (name.max(raw.name.get()), section.max(here))
+        };
+        let (name, section) = self.symbols.iter().fold((0, 0), most);
+        let suspect = u64::from(name) > names || u64::from(section) >= sections.max(1);
         if !suspect {
             return Ok(());
         }
@@ -423,6 +432,7 @@ impl<'a> Cubin<'a> {
     }
 
     /// The sections in order.
+    #[inline]
     pub fn sections(&self) -> impl Iterator<Item = Section<'a>> + Clone + use<'a> {
         let (names, file) = (self.section_names, self.file);
         (0u32..)
@@ -467,6 +477,7 @@ impl<'a> Cubin<'a> {
     }
 
     /// The symbols in order.
+    #[inline]
     pub fn symbols(&self) -> impl Iterator<Item = Symbol<'a>> + Clone + use<'a> {
         let cubin = *self;
         (0u32..)
@@ -571,6 +582,50 @@ fn names_index(header: &Header, sections: &[SectionRaw]) -> u32 {
     match (header.shstrndx.get(), sections.first()) {
         (elf::SHN_XINDEX, Some(first)) => first.link.get(),
         (index, _) => index.into(),
+    }
+}
+
+/// A stretch of the file that is known to be text, and where it starts.
+#[derive(Clone, Copy, Default)]
+struct Text<'a> {
+    start: u64,
+    text: &'a str,
+}
+
+impl<'a> Text<'a> {
+    /// Both string tables, which lie side by side in the files of all toolkits: to look at them as one, up to where
+    /// a whole number of the steps ends that this takes, costs less than one by one. `None` where they lie otherwise, or something in or between them is no text: each is then to be looked at by itself.
+    fn of(file: &'a [u8], sections: &[SectionRaw], names_index: u32) -> Option<Self> {
+        const MOST_BETWEEN: u64 = 128;
+        let at = |index: u32| sections.get(usize::try_from(index).ok()?);
+        let first = at(names_index)?;
+        let symbols = sections
+            .iter()
+            .find(|raw| raw.kind.get() == elf::SHT_SYMTAB)?;
+        let second = at(symbols.link.get())?;
+        let start = first.offset.get();
+        let between = second
+            .offset
+            .get()
+            .checked_sub(start.checked_add(first.size.get())?)?;
+        if between > MOST_BETWEEN {
+            return None;
+        }
+        let size = second
+            .offset
+            .get()
+            .checked_add(second.size.get())?
+            .checked_sub(start)?
+            .checked_next_multiple_of(16)?;
+        let text = core::str::from_utf8(elf::range(file, start, size)?).ok()?;
+        Some(Self { start, text })
+    }
+
+    /// A section's bytes, where they are part of it.
+    fn get(&self, raw: &SectionRaw) -> Option<&'a str> {
+        let start = usize::try_from(raw.offset.get().checked_sub(self.start)?).ok()?;
+        let end = start.checked_add(usize::try_from(raw.size.get()).ok()?)?;
+        self.text.get(start..end)
     }
 }
 

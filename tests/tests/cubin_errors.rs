@@ -198,6 +198,62 @@ fn names_that_are_no_text_are_refused() {
     );
 }
 
+/// Both string tables are looked at as one text where they lie side by side; what is wrong is still said of one.
+#[test]
+fn string_tables_side_by_side_are_each_judged_by_themselves() {
+    const FILE: &[u8] = include_bytes!("../cubins/corpus/12.4/sm_86/vecadd.cubin");
+    let list = |file: &[u8]| -> Vec<String> {
+        let cubin = Cubin::parse(file).expect("a cubin");
+        let sections = cubin.sections().map(|section| section.name().to_owned());
+        let symbols = cubin.symbols().map(|symbol| symbol.name().to_owned());
+        sections.chain(symbols).collect()
+    };
+    let cubin = Cubin::parse(FILE).expect("a cubin");
+    let find = |name| {
+        let section = cubin.section_by_name(name).expect("a string table");
+        let start = usize::try_from(section.offset()).expect("an offset");
+        (section.index(), start, section.data().len())
+    };
+    let (first, first_start, first_size) = find(".shstrtab");
+    let (second, second_start, second_size) = find(".strtab");
+    assert_eq!(first_start + first_size, second_start);
+    let changed = |changes: &[(usize, u8)]| {
+        let mut file = FILE.to_vec();
+        for (at, byte) in changes {
+            file[*at] = *byte;
+        }
+        file
+    };
+    let bad = |section, offset: usize| Error::BadStrings {
+        section,
+        offset: offset.try_into().expect("an offset"),
+    };
+    for (changes, expected) in [
+        (&[(second_start + 1, 0xff)][..], bad(second, 1)),
+        (
+            &[(second_start + second_size - 1, 0xff)],
+            bad(second, second_size - 1),
+        ),
+        (&[(first_start + 1, 0xff)], bad(first, 1)),
+        // A letter of two bytes, one in each table, is text in neither.
+        (
+            &[(second_start - 1, 0xc3), (second_start, 0xa4)],
+            bad(first, first_size - 1),
+        ),
+    ] {
+        assert_eq!(parse_error(&changed(changes)), expected, "{changes:?}");
+    }
+    // What fills up the place behind them does not count, be it text or not, or a letter that is theirs in part.
+    let behind = second_start + second_size;
+    for changes in [
+        &[(behind, 0xff)][..],
+        &[(behind + 2, 0xe2), (behind + 3, 0x82), (behind + 4, 0xac)],
+        &[(behind + 4, 0xe2)],
+    ] {
+        assert_eq!(list(&changed(changes)), list(FILE), "{changes:?}");
+    }
+}
+
 #[test]
 fn a_kernel_that_is_not_there_and_one_without_registers() {
     let file = Draft::kernel().build();

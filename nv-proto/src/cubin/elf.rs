@@ -82,18 +82,72 @@ pub(crate) fn from(table: &str, offset: u32) -> &str {
 }
 
 /// The string at `offset` of a string table; empty outside it.
-#[inline]
+#[allow(
+    clippy::inline_always,
+    reason = "names are most of what a listing does, which takes 4 % fewer instructions without the call"
+)]
+#[inline(always)]
 pub(crate) fn string(table: &str, offset: u32) -> &str {
-    let Some(rest) = usize::try_from(offset)
-        .ok()
-        .and_then(|start| table.get(start..))
-    else {
+    let start = usize::try_from(offset).unwrap_or(usize::MAX);
+    let Some(rest) = table.get(start..) else {
         return "";
     };
+    // Names differ in length from one to the next, so a loop that ends with the name costs a wrongly guessed branch
+    // each time: a whole block, which nearly all names end within, is looked at instead, without any.
+    if let Some(block) = rest.as_bytes().first_chunk() {
+        let length = until_nul_in(block);
+        if length < BLOCK {
+            return rest.get(..length).unwrap_or("");
+        }
+    }
+    long_string(rest)
+}
+
+/// The string at the start of `rest` where it may be long, or is near the end of the table.
+#[inline(never)]
+fn long_string(rest: &str) -> &str {
     rest.get(..until_nul(rest.as_bytes())).unwrap_or("")
 }
 
-/// How many bytes there are before the first zero, eight at a time: names are too short for a call to be worth it.
+/// How many bytes are looked at together.
+const BLOCK: usize = 32;
+
+/// How many bytes of a block there are before the first zero; [`BLOCK`] or more where there is none.
+///
+/// Each byte stands for its place, counted from 1, where it is zero, and for more than any place where it is not; the
+/// least of them is found by halves. Written so, the compiler makes some 25 vector instructions of it.
+#[allow(
+    clippy::inline_always,
+    reason = "as short as a call's frame, and for all names"
+)]
+#[inline(always)]
+fn until_nul_in(block: &[u8; BLOCK]) -> usize {
+    const PLACES: [u8; BLOCK] = [
+        1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25,
+        26, 27, 28, 29, 30, 31, 32,
+    ];
+    let mut places = PLACES;
+    for (place, byte) in places.iter_mut().zip(block) {
+        if *byte != 0 {
+            *place = u8::MAX;
+        }
+    }
+    let [a, b, c, d] = lesser::<8, 4>(lesser::<16, 8>(lesser::<BLOCK, 16>(places)));
+    usize::from(a.min(b).min(c.min(d))).wrapping_sub(1)
+}
+
+/// The lesser of each byte of the first half and its fellow of the second.
+#[inline]
+fn lesser<const WHOLE: usize, const HALF: usize>(bytes: [u8; WHOLE]) -> [u8; HALF] {
+    let (first, second) = bytes.split_at(HALF);
+    let mut least = [u8::MAX; HALF];
+    for (least, (a, b)) in least.iter_mut().zip(first.iter().zip(second)) {
+        *least = *a.min(b);
+    }
+    least
+}
+
+/// How many bytes there are before the first zero, eight at a time.
 #[inline]
 fn until_nul(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();
@@ -143,13 +197,14 @@ pub(crate) const ET_REL: u16 = 1;
 
 #[cfg(test)]
 mod tests {
+    use std::borrow::ToOwned;
     use std::string::String;
 
     use super::{is, string};
 
     #[test]
     fn strings_end_at_the_first_zero_or_with_the_table() {
-        for length in 0..40 {
+        for length in 0..100 {
             for start in 0..12 {
                 let mut table = "x".repeat(start);
                 let name: String = (0u8..)
@@ -160,8 +215,12 @@ mod tests {
                 let offset = u32::try_from(start).unwrap();
                 assert_eq!(string(&table, offset), name);
                 table.push('\0');
+                // With less than a block behind it, and with more.
+                for behind in ["", "behind", &"b".repeat(33), &"b\0".repeat(33)] {
+                    let table = table.clone() + behind;
+                    assert_eq!(string(&table, offset), name);
+                }
                 table += "behind";
-                assert_eq!(string(&table, offset), name);
                 assert!(is(&table, offset, &name));
                 assert!(!is(&table, offset, &(name.clone() + "x")));
                 assert_eq!(is(&table, offset, ""), name.is_empty());
@@ -185,8 +244,10 @@ mod tests {
             table.push('\0');
             table += "\u{80}\u{80}\u{80}\u{80}";
             assert_eq!(string(&table, 0), text);
+            assert_eq!(string(&(table + &"\u{80}".repeat(20)), 0), text);
         }
         // An offset within a character is none that a file may have.
         assert_eq!(string("ä\0", 1), "");
+        assert_eq!(string(&("ä\0".to_owned() + &"x".repeat(40)), 1), "");
     }
 }

@@ -61,6 +61,7 @@ impl SectionType {
 
     /// Whether a section of this type takes up no bytes of the file.
     #[must_use]
+    #[inline]
     pub const fn is_nobits(self) -> bool {
         matches!(
             self.0,
@@ -201,12 +202,14 @@ impl<'a> Section<'a> {
 
     /// Its name.
     #[must_use]
+    #[inline]
     pub fn name(&self) -> &'a str {
         elf::string(self.names, self.raw.name.get())
     }
 
     /// Its type.
     #[must_use]
+    #[inline]
     pub fn kind(&self) -> SectionType {
         SectionType(self.raw.kind.get())
     }
@@ -262,12 +265,14 @@ impl<'a> Section<'a> {
 
     /// Where it starts in the file.
     #[must_use]
+    #[inline]
     pub fn offset(&self) -> u64 {
         self.raw.offset.get()
     }
 
     /// Its size, in the file or in memory.
     #[must_use]
+    #[inline]
     pub fn size(&self) -> u64 {
         self.raw.size.get()
     }
@@ -409,6 +414,7 @@ impl<'a> Symbol<'a> {
 
     /// Its name.
     #[must_use]
+    #[inline]
     pub fn name(&self) -> &'a str {
         elf::string(self.names, self.raw.name.get())
     }
@@ -426,12 +432,14 @@ impl<'a> Symbol<'a> {
 
     /// Its offset within its section.
     #[must_use]
+    #[inline]
     pub fn value(&self) -> u64 {
         self.raw.value.get()
     }
 
     /// Its size in bytes.
     #[must_use]
+    #[inline]
     pub fn size(&self) -> u64 {
         self.raw.size.get()
     }

@@ -1,4 +1,5 @@
 //! The UVM driver's calls: numbers, layouts by release, statuses at their place.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by them")]
 
 use nv_proto::rm::{DriverVersion, I32, Layout, Status, U32, U64};
 use nv_proto::uvm::{self, UvmCommand};

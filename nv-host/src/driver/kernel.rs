@@ -327,6 +327,12 @@ impl Driver for KernelDriver {
             flags,
             system,
         } = *request;
+        // A `Mapping` may be written, and a store to pages that may not would end the process.
+        if is_read_only(flags) {
+            return Err(Error::Unsupported(
+                "CPU mappings that cannot be written are not supported".into(),
+            ));
+        }
         let pages = usize::try_from(length).ok().and_then(NonZeroUsize::new);
         let pages = pages
             .ok_or_else(|| Error::InvalidArgument(format!("a CPU mapping of {length} bytes")))?;
@@ -547,6 +553,14 @@ fn device_node(client: &Client, path: &Path) -> Result<Node, Error> {
     // SAFETY: the structure is the driver's, of its size, without pointers.
     unsafe { client.call(&node, rm::NV_ESC_REGISTER_FD, params.as_mut_bytes()) }?;
     Ok(node)
+}
+
+/// Whether `NVOS33_FLAGS` ask for a mapping that cannot be written.
+fn is_read_only(word: u32) -> bool {
+    let access = flags::map_cpu::FIELDS
+        .iter()
+        .find(|field| field.name == "ACCESS");
+    access.is_some_and(|access| access.of(word) == flags::map_cpu::access::READ_ONLY)
 }
 
 /// Which memory a class is.

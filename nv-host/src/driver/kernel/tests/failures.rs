@@ -468,6 +468,16 @@ fn a_cpu_mapping_that_fails_is_undone() {
 }
 
 #[test]
+fn mappings_that_cannot_be_written_are_refused() {
+    let (fake, _) = kernel(one_gpu());
+    let driver = fake.driver().unwrap();
+    let access = |flags| driver.map_cpu(&MapCpu { flags, ..PAGE });
+    assert!(text(access(flags::map_cpu::access::READ_ONLY)).contains("cannot be written"));
+    access(flags::map_cpu::access::WRITE_ONLY).unwrap();
+    access(flags::map_cpu::caching_type::WRITECOMBINED).unwrap();
+}
+
+#[test]
 fn statuses_name_the_call_and_what_to_do() {
     let boost = rm::PerfBoost::default();
     let command = <rm::PerfBoost as rm::Control>::COMMAND;

@@ -76,7 +76,7 @@ pub fn memory(options: &Options) {
     ));
     // More than any GPU has: an error, after which everything still works.
     assert!(matches!(
-        device.alloc::<u8>(1 << 45),
+        device.alloc::<u8>(usize::try_from(1_u64 << 45).unwrap_or(usize::MAX)),
         Err(Error::OutOfMemory { .. })
     ));
     let buffer = device.upload(&[7_u64; 100]).unwrap();

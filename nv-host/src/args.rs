@@ -2,7 +2,7 @@
 
 use nv_proto::unit::GpuVa;
 
-use crate::device::Device;
+use crate::context::Context;
 
 /// A value that can be passed to a kernel by value.
 ///
@@ -11,8 +11,8 @@ pub trait Arg {
     /// Calls `use_bytes` with the bytes of the argument, little-endian.
     fn with_bytes<R>(&self, use_bytes: impl FnOnce(&[u8]) -> R) -> R;
 
-    /// The device that the argument means something on; `None` for a plain value.
-    fn device(&self) -> Option<&Device> {
+    /// The context that the argument means something in; `None` for a plain value.
+    fn context(&self) -> Option<&Context> {
         None
     }
 }
@@ -50,7 +50,7 @@ impl<A: Arg + ?Sized> Arg for &A {
         (**self).with_bytes(use_bytes)
     }
 
-    fn device(&self) -> Option<&Device> {
-        (**self).device()
+    fn context(&self) -> Option<&Context> {
+        (**self).context()
     }
 }

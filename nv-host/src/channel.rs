@@ -6,7 +6,7 @@ use std::sync::atomic::{Ordering, fence};
 use nv_proto::gpfifo::{GpEntry, USERD_GP_PUT};
 use nv_proto::unit::{GpuVa, Handle, SubmitToken};
 
-use crate::device::DeviceInner;
+use crate::context::ContextInner;
 use crate::driver::Doorbell;
 use crate::group::Group;
 use crate::memory::{Allocation, Placement};
@@ -70,16 +70,16 @@ pub(crate) struct Channel {
 
 impl Channel {
     /// Makes a channel in `group` and has it scheduled.
-    pub(crate) fn new(device: &DeviceInner, group: &Arc<Group>) -> Result<Self, Error> {
-        let objects = device.objects();
-        let area = Allocation::new(objects, device.space(), AREA_BYTES, Placement::HostVisible)?;
-        let page = Allocation::new(objects, device.space(), PAGE_BYTES, Placement::Pinned)?;
+    pub(crate) fn new(context: &ContextInner, group: &Arc<Group>) -> Result<Self, Error> {
+        let objects = context.objects();
+        let area = Allocation::new(objects, context.space(), AREA_BYTES, Placement::HostVisible)?;
+        let page = Allocation::new(objects, context.space(), PAGE_BYTES, Placement::Pinned)?;
         let page = Arc::new(page);
         area.mapping()?
             .fill(usize_of(USERD), nv_proto::gpfifo::USERD_BYTES, 0)?;
         page.mapping()?.fill(0, usize_of(PAGE_BYTES), 0)?;
 
-        let classes = device.classes();
+        let classes = context.classes();
         let mut making = group.making();
         let setup = calls::ChannelSetup {
             group: group.handle(),
@@ -95,7 +95,7 @@ impl Channel {
         let copy = RmObject::plain(&objects.driver, channel.handle(), classes.copy)?;
         let debugger = calls::debugger(objects, compute.handle()).ok();
         let token = calls::submit_token(&*objects.driver, channel.handle())?;
-        let registration = device
+        let registration = context
             .space()
             .register_channel(channel.handle(), &mut making)?;
         // From here on it ends as a whole, and so does its registration.
@@ -108,8 +108,8 @@ impl Channel {
             area,
             page,
             token,
-            doorbell: Arc::clone(device.doorbell()),
-            space: Arc::clone(device.space()),
+            doorbell: Arc::clone(context.doorbell()),
+            space: Arc::clone(context.space()),
             group: Arc::clone(group),
         };
         calls::schedule(&*objects.driver, group.handle())?;

@@ -14,6 +14,7 @@ pub mod kernel;
 
 use std::fmt;
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use nv_proto::rm::{self, DriverVersion};
 use nv_proto::unit::{ClassId, GpuVa, Handle, SubmitToken};
@@ -105,6 +106,9 @@ pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync {
 
     /// The driver's release, which decides the layouts.
     fn version(&self) -> DriverVersion;
+
+    /// Opens the same GPU once more: another client, whose objects and faults are its own.
+    fn reopen(&self) -> Result<Arc<dyn Driver>, Error>;
 
     /// The root client (`NV01_ROOT_CLIENT`) of this GPU's objects.
     fn client(&self) -> Handle;

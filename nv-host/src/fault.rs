@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nv_proto::rm;
 
 use crate::channel::Channel;
-use crate::device::DeviceInner;
+use crate::context::ContextInner;
 use crate::driver;
 
 /// A fault: what ended a stream, as far as the driver tells.
@@ -119,17 +119,21 @@ const SMS_PER_CALL: u32 = 100;
 
 impl FaultReport {
     /// Asks the driver for all that it knows.
-    pub(crate) fn read(device: &DeviceInner, channel: &Channel, kernel: Option<Arc<str>>) -> Self {
+    pub(crate) fn read(
+        context: &ContextInner,
+        channel: &Channel,
+        kernel: Option<Arc<str>>,
+    ) -> Self {
         let mut report = Self {
             code: channel.notification().map(|notification| notification.code),
             kernel: kernel.map(|name| name.to_string()),
-            detail: device.objects().driver.explain_fault(channel.handle()),
+            detail: context.objects().driver.explain_fault(channel.handle()),
             ..Self::default()
         };
         match channel.debugger() {
             Some(debugger) => {
-                report.read_sms(device, channel, debugger);
-                report.read_accesses(device, debugger);
+                report.read_sms(context, channel, debugger);
+                report.read_accesses(context, debugger);
             }
             None => report
                 .missing
@@ -140,11 +144,11 @@ impl FaultReport {
 
     fn read_sms(
         &mut self,
-        device: &DeviceInner,
+        context: &ContextInner,
         channel: &Channel,
         debugger: nv_proto::unit::Handle,
     ) {
-        let count = device.info().sm_count;
+        let count = context.info().sm_count;
         let mut first = 0;
         while first < count {
             let here = (count - first).min(SMS_PER_CALL);
@@ -154,7 +158,7 @@ impl FaultReport {
                 starting_sm: first.into(),
                 ..Default::default()
             };
-            if let Err(error) = driver::control(&*device.objects().driver, debugger, &mut params) {
+            if let Err(error) = driver::control(&*context.objects().driver, debugger, &mut params) {
                 self.missing
                     .push(format!("multiprocessors from {first} on: {error}"));
                 return;
@@ -163,7 +167,7 @@ impl FaultReport {
                 let (global_esr, warp_esr) = (state.hww_global_esr.get(), state.hww_warp_esr.get());
                 if global_esr != 0 || warp_esr != 0 {
                     let pc = state.hww_warp_esr_pc64.get();
-                    let place = crate::device::lock(&device.code).place(pc);
+                    let place = crate::context::lock(&context.code).place(pc);
                     let address = state.hww_esr_addr.get();
                     self.sms.push(SmError {
                         sm,
@@ -179,9 +183,9 @@ impl FaultReport {
         }
     }
 
-    fn read_accesses(&mut self, device: &DeviceInner, debugger: nv_proto::unit::Handle) {
+    fn read_accesses(&mut self, context: &ContextInner, debugger: nv_proto::unit::Handle) {
         let mut params = rm::ReadMmuFaultInfo::default();
-        match driver::control(&*device.objects().driver, debugger, &mut params) {
+        match driver::control(&*context.objects().driver, debugger, &mut params) {
             Ok(()) => {
                 let count = params.count.get() as usize;
                 self.accesses = params

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use nv_proto::unit::{GpuVa, Handle, SubmitToken};
 
-use crate::device::lock;
+use crate::context::lock;
 use crate::driver::Doorbell;
 use crate::object::RmObject;
 use crate::space::AddressSpace;

@@ -9,7 +9,7 @@ use nv_proto::unit::{ClassId, Dim3, GpuVa};
 
 use crate::Error;
 use crate::args::Arg;
-use crate::device::DeviceInner;
+use crate::context::ContextInner;
 use crate::module::{Function, FunctionInner};
 use crate::stream::{Event, Stream};
 
@@ -83,8 +83,8 @@ impl<'a> Launch<'a> {
         } else {
             ArgArea::Heap(vec![0; size])
         };
-        // Its address means something else on another device.
-        let foreign = !Arc::ptr_eq(function.device().inner(), stream.device().inner());
+        // Its address means something else on another context.
+        let foreign = !Arc::ptr_eq(function.context().inner(), stream.context().inner());
         Self {
             stream,
             function,
@@ -95,7 +95,7 @@ impl<'a> Launch<'a> {
             cooperative: false,
             args,
             given: 0,
-            bad: foreign.then(|| "it was loaded on another device".to_owned()),
+            bad: foreign.then(|| "it was loaded on another context".to_owned()),
         }
     }
 
@@ -136,13 +136,13 @@ impl<'a> Launch<'a> {
         self.given += 1;
         // One argument too many is told in `submit`, by number.
         if let Some(param) = params.get(ordinal) {
-            let here = self.stream.device().inner();
+            let here = self.stream.context().inner();
             let foreign = arg
-                .device()
-                .is_some_and(|device| !Arc::ptr_eq(device.inner(), here));
+                .context()
+                .is_some_and(|context| !Arc::ptr_eq(context.inner(), here));
             let place = self.args.bytes_mut();
             let bad = if foreign {
-                Some(format!("argument {ordinal} is of another device"))
+                Some(format!("argument {ordinal} is of another context"))
             } else {
                 arg.with_bytes(|bytes| put(place, param, bytes))
             };
@@ -167,8 +167,8 @@ impl<'a> Launch<'a> {
                 self.given
             )));
         }
-        let device = self.stream.device().inner();
-        let value = self.stream.inner().launch(device, self)?;
+        let context = self.stream.context().inner();
+        let value = self.stream.inner().launch(context, self)?;
         Ok(self.stream.event_at(value))
     }
 
@@ -239,7 +239,7 @@ impl ShapeCache {
     /// The kernel in this shape on a channel with `local_bytes` of local memory for each thread.
     pub(crate) fn get(
         &mut self,
-        device: &DeviceInner,
+        context: &ContextInner,
         function: &FunctionInner,
         shape: &Shape,
         local_bytes: u32,
@@ -252,7 +252,7 @@ impl ShapeCache {
             Some(shaped) => shaped,
             None => (
                 local_bytes,
-                shape_anew(device, function, shape, local_bytes)?,
+                shape_anew(context, function, shape, local_bytes)?,
             ),
         };
         Ok(&self.shaped.insert(shaped).1)
@@ -261,12 +261,12 @@ impl ShapeCache {
 
 /// Prepares a kernel for a shape.
 fn shape_anew(
-    device: &DeviceInner,
+    context: &ContextInner,
     function: &FunctionInner,
     shape: &Shape,
     local_bytes: u32,
 ) -> Result<Shaped, Error> {
-    let info = device.info();
+    let info = context.info();
     let refused = |error: LaunchError| Error::Launch {
         kernel: function.name.to_string(),
         reason: error.to_string(),
@@ -310,8 +310,8 @@ const MEETING_BYTES: usize = 256;
 const MEETING: [u32; 4] = [0x10, 0, 1, 0];
 
 impl LaunchScratch {
-    pub(crate) fn new(device: &DeviceInner) -> Result<Self, Error> {
-        let version = qmd_version(device.classes().compute)?;
+    pub(crate) fn new(context: &ContextInner) -> Result<Self, Error> {
+        let version = qmd_version(context.classes().compute)?;
         Ok(Self {
             qmd: Qmd::new(version),
             bytes: Vec::new(),

@@ -7,7 +7,7 @@ use nv_proto::unit::GpuVa;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::args::Arg;
-use crate::device::Device;
+use crate::context::Context;
 use crate::object::RmObject;
 use crate::space::AddressSpace;
 use crate::{Error, Mapping, calls};
@@ -100,7 +100,7 @@ impl<T: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static> Elemen
 /// submitted before the drop has ended.
 #[derive(Debug)]
 pub struct Buffer<T: Element> {
-    device: Device,
+    context: Context,
     /// `Some` until dropped.
     allocation: Option<Arc<Allocation>>,
     placement: Placement,
@@ -110,7 +110,7 @@ pub struct Buffer<T: Element> {
 }
 
 impl<T: Element> Buffer<T> {
-    pub(crate) fn new(device: &Device, len: usize, placement: Placement) -> Result<Self, Error> {
+    pub(crate) fn new(context: &Context, len: usize, placement: Placement) -> Result<Self, Error> {
         let bytes = len.checked_mul(size_of::<T>()).ok_or_else(|| {
             Error::InvalidArgument(format!("{len} values of {} bytes overflow", size_of::<T>()))
         })?;
@@ -119,10 +119,10 @@ impl<T: Element> Buffer<T> {
                 "a buffer holds at least one byte".into(),
             ));
         }
-        let allocation = Arc::new(device.allocate(bytes as u64, placement)?);
+        let allocation = Arc::new(context.allocate(bytes as u64, placement)?);
         let va = allocation.va();
         Ok(Self {
-            device: device.clone(),
+            context: context.clone(),
             allocation: Some(allocation),
             placement,
             va,
@@ -161,10 +161,10 @@ impl<T: Element> Buffer<T> {
         self.placement
     }
 
-    /// The device that it belongs to.
+    /// The context that it belongs to.
     #[must_use]
-    pub fn device(&self) -> &Device {
-        &self.device
+    pub fn context(&self) -> &Context {
+        &self.context
     }
 
     /// Copies `values` into the buffer from its start and waits until they are there.
@@ -175,12 +175,12 @@ impl<T: Element> Buffer<T> {
         self.check(values.len())?;
         match self.mapping() {
             Some(mapping) => mapping.write(0, values.as_bytes()),
-            None => self.device.upload_bytes(self.va, values.as_bytes()),
+            None => self.context.upload_bytes(self.va, values.as_bytes()),
         }
     }
 
     /// Copies `values.len()` values out of the buffer from its start, once all work submitted before has ended
-    /// on the device's own stream.
+    /// on the context's own stream.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] when more values are asked for than the buffer holds; whatever the copy meets.
@@ -188,10 +188,10 @@ impl<T: Element> Buffer<T> {
         self.check(values.len())?;
         match self.mapping() {
             Some(mapping) if self.placement == Placement::Pinned => {
-                self.device.inner().synchronize_default()?;
+                self.context.inner().synchronize_default()?;
                 mapping.read(0, values.as_mut_bytes())
             }
-            _ => self.device.download_bytes(self.va, values.as_mut_bytes()),
+            _ => self.context.download_bytes(self.va, values.as_mut_bytes()),
         }
     }
 
@@ -227,7 +227,7 @@ impl<T: Element> Buffer<T> {
 impl<T: Element> Drop for Buffer<T> {
     fn drop(&mut self) {
         if let Some(allocation) = self.allocation.take() {
-            self.device.retire(allocation);
+            self.context.retire(allocation);
         }
     }
 }
@@ -237,7 +237,7 @@ impl<T: Element> Arg for Buffer<T> {
         self.va.with_bytes(use_bytes)
     }
 
-    fn device(&self) -> Option<&Device> {
-        Some(&self.device)
+    fn context(&self) -> Option<&Context> {
+        Some(&self.context)
     }
 }

@@ -10,7 +10,7 @@ use nv_proto::qmd::BANKS;
 use nv_proto::unit::{GpuVa, SmVersion};
 
 use crate::Error;
-use crate::device::{Device, lock};
+use crate::context::{Context, lock};
 use crate::fatbin;
 use crate::launch::ShapeCache;
 use crate::memory::{Allocation, Placement};
@@ -23,7 +23,7 @@ pub struct Module {
 
 #[derive(Debug)]
 pub(crate) struct ModuleInner {
-    device: Device,
+    context: Context,
     /// `Some` until dropped.
     code: Option<Arc<Allocation>>,
     functions: Vec<Arc<FunctionInner>>,
@@ -52,8 +52,8 @@ pub(crate) struct FunctionInner {
 
 impl Module {
     /// Loads a cubin, or the best one of a fatbin, into `device`'s memory.
-    pub(crate) fn load(device: &Device, file: &[u8]) -> Result<Self, Error> {
-        let sm = device.info().sm;
+    pub(crate) fn load(context: &Context, file: &[u8]) -> Result<Self, Error> {
+        let sm = context.info().sm;
         let cubin = fatbin::cubin_for(file, sm).map_err(|error| Error::Cubin(error.to_string()))?;
         let parsed = Cubin::parse(&cubin).map_err(|error| Error::Cubin(error.to_string()))?;
         if !runs_on(parsed.sm(), sm) {
@@ -66,7 +66,7 @@ impl Module {
         let mut places = vec![0; parsed.section_count()];
         let plan = parsed.plan(Layout::default(), &mut places).map_err(bad)?;
         let bytes = plan.size().saturating_add(PREFETCH_SLACK);
-        let code = device.allocate(bytes, Placement::HostVisible)?;
+        let code = context.allocate(bytes, Placement::HostVisible)?;
         let base = code.va();
 
         let length = usize::try_from(plan.size()).map_err(|_| Error::OutOfMemory {
@@ -115,13 +115,13 @@ impl Module {
             })
             .collect();
         let inner = Arc::new(ModuleInner {
-            device: device.clone(),
+            context: context.clone(),
             code: Some(Arc::new(code)),
             functions,
             variables,
         });
-        lock(&device.inner().code).insert(&inner);
-        device.inner().code_changed();
+        lock(&context.inner().code).insert(&inner);
+        context.inner().code_changed();
         Ok(Self { inner })
     }
 
@@ -160,15 +160,15 @@ impl Module {
 }
 
 /// Whether code for `file` runs on `device`: same major version, and no newer minor one.
-fn runs_on(file: SmVersion, device: SmVersion) -> bool {
-    file.major() == device.major() && file <= device
+fn runs_on(file: SmVersion, context: SmVersion) -> bool {
+    file.major() == context.major() && file <= context
 }
 
 impl Drop for ModuleInner {
     fn drop(&mut self) {
-        lock(&self.device.inner().code).remove(self);
+        lock(&self.context.inner().code).remove(self);
         if let Some(code) = self.code.take() {
-            self.device.retire(code);
+            self.context.retire(code);
         }
     }
 }
@@ -210,8 +210,8 @@ impl Function {
         self.inner.facts.max_threads
     }
 
-    pub(crate) fn device(&self) -> &Device {
-        &self.module.device
+    pub(crate) fn context(&self) -> &Context {
+        &self.module.context
     }
 
     pub(crate) fn inner(&self) -> &FunctionInner {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use nv_proto::unit::GpuVa;
 
 use crate::Error;
-use crate::device::DeviceInner;
+use crate::context::ContextInner;
 use crate::memory::{Allocation, Placement};
 use crate::stream::StreamInner;
 
@@ -22,20 +22,20 @@ pub(crate) struct Staging {
 }
 
 impl Staging {
-    pub(crate) fn new(device: &DeviceInner) -> Result<Self, Error> {
+    pub(crate) fn new(context: &ContextInner) -> Result<Self, Error> {
         Ok(Self {
-            memory: device.allocate(2 * HALF as u64, Placement::Pinned)?,
+            memory: context.allocate(2 * HALF as u64, Placement::Pinned)?,
             in_flight: [None, None],
         })
     }
 
     /// Waits until no copy uses a half.
-    fn settle(&mut self, device: &DeviceInner, half: usize) -> Result<(), Error> {
+    fn settle(&mut self, context: &ContextInner, half: usize) -> Result<(), Error> {
         if let Some((stream, value)) = &self.in_flight[half]
             && let Some(stream) = stream.upgrade()
             && !stream.is_over(*value)
         {
-            match stream.wait(device, *value, device.limit()) {
+            match stream.wait(context, *value, context.limit()) {
                 // What a fault ended uses nothing any more; the next copy meets it if it is on the same stream.
                 Ok(()) | Err(Error::Fault(_)) => {}
                 Err(error) => return Err(error),
@@ -48,13 +48,13 @@ impl Staging {
     /// Submits a copy from or to a half.
     fn copy(
         &mut self,
-        device: &DeviceInner,
+        context: &ContextInner,
         stream: &Arc<StreamInner>,
         half: usize,
         (target, source): (GpuVa, GpuVa),
         bytes: usize,
     ) -> Result<u64, Error> {
-        let copied = stream.copy(device, target, source, bytes as u64);
+        let copied = stream.copy(context, target, source, bytes as u64);
         // Where it failed, a part of it may have been submitted.
         let value = *copied.as_ref().unwrap_or(&stream.submitted());
         self.in_flight[half] = Some((Arc::downgrade(stream), value));
@@ -69,7 +69,7 @@ impl Staging {
     /// Copies `bytes` to `va` and waits until they are there.
     pub(crate) fn upload(
         &mut self,
-        device: &DeviceInner,
+        context: &ContextInner,
         stream: &Arc<StreamInner>,
         va: GpuVa,
         bytes: &[u8],
@@ -77,19 +77,19 @@ impl Staging {
         let mut last = 0;
         for (i, chunk) in bytes.chunks(HALF).enumerate() {
             let half = i % 2;
-            self.settle(device, half)?;
+            self.settle(context, half)?;
             self.memory.mapping()?.write(half * HALF, chunk)?;
             let target = GpuVa(va.0 + (i * HALF) as u64);
             let way = (target, self.half_va(half));
-            last = self.copy(device, stream, half, way, chunk.len())?;
+            last = self.copy(context, stream, half, way, chunk.len())?;
         }
-        stream.wait(device, last, device.limit())
+        stream.wait(context, last, context.limit())
     }
 
     /// Copies from `va` until `bytes` is full.
     pub(crate) fn download(
         &mut self,
-        device: &DeviceInner,
+        context: &ContextInner,
         stream: &Arc<StreamInner>,
         va: GpuVa,
         bytes: &mut [u8],
@@ -98,9 +98,9 @@ impl Staging {
         let length = |i: usize| HALF.min(total.saturating_sub(i * HALF));
         let submit = |staging: &mut Self, i: usize| {
             let half = i % 2;
-            staging.settle(device, half)?;
+            staging.settle(context, half)?;
             let way = (staging.half_va(half), GpuVa(va.0 + (i * HALF) as u64));
-            staging.copy(device, stream, half, way, length(i))
+            staging.copy(context, stream, half, way, length(i))
         };
         let mut next = if total > 0 { submit(self, 0)? } else { 0 };
         for (i, chunk) in bytes.chunks_mut(HALF).enumerate() {
@@ -108,7 +108,7 @@ impl Staging {
             if length(i + 1) > 0 {
                 next = submit(self, i + 1)?;
             }
-            stream.wait(device, ready, device.limit())?;
+            stream.wait(context, ready, context.limit())?;
             self.memory.mapping()?.read(i % 2 * HALF, chunk)?;
         }
         Ok(())

@@ -10,7 +10,7 @@
 use std::time::{Duration, Instant};
 
 use nv_host::driver::Kind;
-use nv_host::{Device, Error, Module, Options, Placement};
+use nv_host::{Context, Device, Error, Module, Options, Placement};
 
 use crate::bytes;
 
@@ -23,18 +23,18 @@ pub fn open(options: &Options) -> Device {
 }
 
 /// The cubin of `tests/cubins/NAME` for the device.
-pub fn module(device: &Device, name: &str) -> Module {
+pub fn module(device: &Context, name: &str) -> Module {
     let file = format!("cubins/{name}/{name}.{}.cubin", sm(device));
     device
         .load(&bytes(&file))
         .unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
-fn sm(device: &Device) -> String {
+fn sm(device: &Context) -> String {
     device.info().sm.to_string()
 }
 
-fn is_simulated(device: &Device) -> bool {
+fn is_simulated(device: &Context) -> bool {
     !matches!(device.info().kind, Kind::Kernel)
 }
 
@@ -624,8 +624,35 @@ pub fn faults(options: &Options) {
     assert_eq!(sm.warp_esr & 0xffff, 0xe, "{report}");
 }
 
-/// A new stream of the device adds two vectors.
-pub fn works(device: &Device) {
+/// A fault in one context leaves the others of the GPU alone, and the things of one mean nothing in another.
+pub fn contexts(options: &Options) {
+    let device = open(options);
+    let other = device.new_context().unwrap();
+    assert_eq!(other.info(), device.info());
+    works(&other);
+    let foreign = other.upload(&[1_u32; 4]).unwrap();
+    let own = device.alloc::<u32>(4).unwrap();
+    let stream = device.stream().unwrap();
+    assert!(matches!(
+        stream.copy(&own, &foreign),
+        Err(Error::InvalidArgument(_))
+    ));
+    let faults = module(&other, "faults");
+    let trap = faults.function("trap").unwrap();
+    let broken = other.stream().unwrap();
+    let event = broken.launch(&trap).arg(&foreign).submit().unwrap();
+    assert!(matches!(
+        stream.wait_for(&event),
+        Err(Error::InvalidArgument(_))
+    ));
+    assert!(matches!(event.wait(), Err(Error::Fault(_))));
+    works(&device);
+    stream.copy(&own, &own).unwrap().wait().unwrap();
+    works(&other);
+}
+
+/// A new stream of the context adds two vectors.
+pub fn works(device: &Context) {
     let module = module(device, "k");
     let vadd = module.function("vadd").unwrap();
     let a = device.upload(&[2.0_f32; 64]).unwrap();

@@ -9,7 +9,7 @@ macro_rules! suite {
     ($name:ident, $options:expr $(, #[$ignore:meta])?) => {
         suite!(@cases $name, $options, [$($ignore)?],
             info, memory, copies, large_copy, vadd, reduction, local_memory, generic_pointers, bad_launches,
-            bad_files, fatbins, flow_control, streams, threads, early_drop, time_limit, faults);
+            bad_files, fatbins, flow_control, streams, threads, early_drop, time_limit, faults, contexts);
     };
     (@cases $name:ident, $options:expr, $ignore:tt, $($case:ident),+) => {
         mod $name {

@@ -7,10 +7,10 @@
 
 use std::num::NonZeroUsize;
 use std::os::fd::AsFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use nv_proto::rm::names::classes::{
     NV01_MEMORY_LOCAL_USER, NV01_MEMORY_SYSTEM, NV01_MEMORY_SYSTEM_OS_DESCRIPTOR,
@@ -81,6 +81,11 @@ impl KernelDriver {
     ) -> Result<Self, Error> {
         let client = Client::open(system)?;
         let (card, device) = choose(&client, index, visible)?;
+        Self::of(client, &card, device)
+    }
+
+    /// The GPU of an open node.
+    fn of(client: Client, card: &rm::CardInfo, device: Node) -> Result<Self, Error> {
         let mut driver = Self {
             uvm: Mutex::new(None),
             device,
@@ -198,6 +203,17 @@ impl Driver for KernelDriver {
 
     fn version(&self) -> DriverVersion {
         self.client.abi.version
+    }
+
+    fn reopen(&self) -> Result<Arc<dyn Driver>, Error> {
+        let client = Client::open(Box::new(Linux))?;
+        let same = |card: &rm::CardInfo| PciAddress::of(&card.pci_info) == self.address;
+        let card = cards(&client)?
+            .into_iter()
+            .find(same)
+            .ok_or_else(|| Error::NoDevice(vec![format!("the GPU at {} is gone", self.address)]))?;
+        let device = device_node(&client, &device_path(&card))?;
+        Ok(Arc::new(Self::of(client, &card, device)?))
     }
 
     fn client(&self) -> Handle {
@@ -507,11 +523,7 @@ fn choose(
     index: Option<usize>,
     visible: Option<&VisibleDevices>,
 ) -> Result<(rm::CardInfo, Node), Error> {
-    let mut cards = [rm::CardInfo::default(); rm::MAX_CARDS];
-    // SAFETY: the driver takes an array of its structures, any number of them, without pointers.
-    unsafe { client.call(&client.node, rm::NV_ESC_CARD_INFO, cards.as_mut_bytes()) }?;
-    let mut cards: Vec<_> = cards.into_iter().filter(|card| card.valid != 0).collect();
-    cards.sort_by_key(|card| PciAddress::of(&card.pci_info));
+    let cards = cards(client)?;
     if cards.is_empty() {
         return Err(Error::NoDevice(vec![
             "the kernel driver is loaded but shows no GPU".into(),
@@ -528,8 +540,7 @@ fn choose(
     let tried = if index.is_some() { 1 } else { usize::MAX };
     let mut first_error = None;
     for card in allowed.skip(index.unwrap_or(0)).take(tried) {
-        let path = format!("/dev/nvidia{}", card.minor_number.get());
-        match device_node(client, Path::new(&path)) {
+        match device_node(client, &device_path(&card)) {
             Ok(node) => return Ok((card, node)),
             Err(error) => _ = first_error.get_or_insert(error),
         }
@@ -542,6 +553,21 @@ fn choose(
             order.len()
         ))
     }))
+}
+
+/// The GPUs that the driver shows, in bus order.
+fn cards(client: &Client) -> Result<Vec<rm::CardInfo>, Error> {
+    let mut cards = [rm::CardInfo::default(); rm::MAX_CARDS];
+    // SAFETY: the driver takes an array of its structures, any number of them, without pointers.
+    unsafe { client.call(&client.node, rm::NV_ESC_CARD_INFO, cards.as_mut_bytes()) }?;
+    let mut cards: Vec<_> = cards.into_iter().filter(|card| card.valid != 0).collect();
+    cards.sort_by_key(|card| PciAddress::of(&card.pci_info));
+    Ok(cards)
+}
+
+/// The node of a GPU.
+fn device_path(card: &rm::CardInfo) -> PathBuf {
+    format!("/dev/nvidia{}", card.minor_number.get()).into()
 }
 
 /// Opens a GPU's node and ties it to the control node.

@@ -97,6 +97,10 @@ impl Driver for SimDriver {
         self.machine.version()
     }
 
+    fn reopen(&self) -> Result<Arc<dyn Driver>, Error> {
+        Ok(Arc::new(open_in(Arc::clone(&self.machine), self.index)?))
+    }
+
     fn client(&self) -> Handle {
         self.client
     }

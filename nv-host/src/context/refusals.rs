@@ -12,7 +12,7 @@ use nv_sim::{Chip, Machine};
 use super::*;
 use crate::Mapping;
 use crate::driver::sim::{SimDriver, open_in};
-use crate::driver::{MapCpu, MapDma, sealed};
+use crate::driver::{Kind, MapCpu, MapDma, sealed};
 
 /// A simulated driver that refuses one call: the one that `left` counts down to.
 #[derive(Debug)]
@@ -47,6 +47,11 @@ impl Driver for Refusing {
 
     fn version(&self) -> DriverVersion {
         self.driver.version()
+    }
+
+    fn reopen(&self) -> Result<Arc<dyn Driver>, Error> {
+        self.count()?;
+        self.driver.reopen()
     }
 
     fn client(&self) -> Handle {
@@ -156,22 +161,22 @@ impl Driver for Refusing {
 
 /// All that a program does: memory of each kind, copies, two streams, kernels, one with local memory.
 fn session(driver: &Arc<Refusing>, options: &Options, cubin: &[u8]) -> Result<(), Error> {
-    let device = Device::from_driver(Arc::clone(driver) as Arc<dyn Driver>, options, None)?;
-    let module = device.load(cubin)?;
+    let context = Context::new(Arc::clone(driver) as Arc<dyn Driver>, options)?;
+    let module = context.load(cubin)?;
     let (vadd, local) = (module.function("vadd")?, module.function("loc")?);
-    let one = device.upload(&[1.0_f32; 64])?;
-    let sum = device.alloc_in::<f32>(64, Placement::HostVisible)?;
-    let copy = device.alloc_in::<f32>(64, Placement::Pinned)?;
-    let (first, second) = (device.stream()?, device.stream()?);
+    let one = context.upload(&[1.0_f32; 64])?;
+    let sum = context.alloc_in::<f32>(64, Placement::HostVisible)?;
+    let copy = context.alloc_in::<f32>(64, Placement::Pinned)?;
+    let (first, second) = (context.stream()?, context.stream()?);
     let launch = first.launch(&vadd).grid(1).block(64);
     let event = launch.arg(&one).arg(&one).arg(&sum).arg(64_i32).submit()?;
     second.wait_for(&event)?;
     second.copy(&copy, &sum)?.wait()?;
     assert_eq!(copy.read()?, [2.0; 64]);
-    let index = device.upload(&[0_i32; 1024])?;
+    let index = context.upload(&[0_i32; 1024])?;
     let launch = second.launch(&local).grid(1).block(32);
     launch.arg(&index).arg(&sum).arg(1_i32).submit()?.wait()?;
-    device.synchronize()
+    context.synchronize()
 }
 
 #[test]
@@ -241,19 +246,22 @@ fn memory_that_is_short_is_no_deadlock() {
             limit: Duration::from_millis(200),
             ..Options::default()
         };
-        let device = Device::from_driver(Arc::new(driver), &options, None).unwrap();
-        let (endless, local) = (device.load(&endless).unwrap(), device.load(&local).unwrap());
-        let stream = device.stream().unwrap();
-        let flag = device.upload(&[0_u64; 16]).unwrap();
+        let context = Context::new(Arc::new(driver), &options).unwrap();
+        let (endless, local) = (
+            context.load(&endless).unwrap(),
+            context.load(&local).unwrap(),
+        );
+        let stream = context.stream().unwrap();
+        let flag = context.upload(&[0_u64; 16]).unwrap();
         let endless = endless.function("loop").unwrap();
         stream.launch(&endless).arg(&flag).submit().unwrap();
         // What is given up while it is in use.
-        drop(device.alloc::<u8>(1 << 20).unwrap());
-        assert_eq!(lock(&device.inner().retired).len(), 1);
+        drop(context.alloc::<u8>(1 << 20).unwrap());
+        assert_eq!(lock(&context.inner().retired).len(), 1);
         let local = local.function("loc").unwrap();
         let launch = stream.launch(&local).arg(&flag).arg(&flag).arg(1_i32);
         let launched = launch.submit().map(drop);
-        let too_much = device.inner().local_memory(u32::MAX).map(drop);
+        let too_much = context.inner().local_memory(u32::MAX).map(drop);
         done.send((launched, too_much)).unwrap();
     });
     let (launched, too_much) = finished

@@ -1,0 +1,391 @@
+//! A context: one address space of a GPU, the memory in it and the streams that use it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use nv_proto::class::ClassSet;
+use nv_proto::unit::GpuVa;
+
+use crate::Error;
+use crate::calls::{self, Objects};
+use crate::device::{Info, Options};
+use crate::driver::{Doorbell, Driver};
+use crate::group::Group;
+use crate::local::LocalMemory;
+use crate::memory::{Allocation, Buffer, Element, Placement};
+use crate::module::{CodeMap, Module};
+use crate::object::RmObject;
+use crate::space::{AddressSpace, MapMode};
+use crate::staging::Staging;
+use crate::stream::{Progress, Stream, StreamInner};
+
+/// An address space of a GPU with its memory, its modules and its streams.
+///
+/// A [`Device`](crate::Device) comes with one and makes more. A clone is the same context; it ends when the last of
+/// them and of what it made is gone.
+#[derive(Clone, Debug)]
+pub struct Context {
+    inner: Arc<ContextInner>,
+}
+
+/// The context's objects, in the order in which they end.
+#[derive(Debug)]
+pub(crate) struct ContextInner {
+    stream: Mutex<Option<Arc<StreamInner>>>,
+    staging: Mutex<Option<Staging>>,
+    streams: Mutex<Vec<(Weak<StreamInner>, Weak<Progress>)>>,
+    retired: Mutex<Vec<Retired>>,
+    local: Mutex<LocalMemory>,
+    group: Mutex<Option<Arc<Group>>>,
+    pub(crate) code: Mutex<CodeMap>,
+    /// Counts modules loaded: a stream that has not seen the newest drops its instruction caches first.
+    code_generation: AtomicU64,
+    doorbell: Arc<Doorbell>,
+    space: Arc<AddressSpace>,
+    _usermode: RmObject,
+    _subdevice: RmObject,
+    _device: RmObject,
+    objects: Objects,
+    info: Info,
+    limit: Duration,
+}
+
+/// Memory that ends once the work submitted before it was given up has ended.
+#[derive(Debug)]
+struct Retired {
+    allocation: Arc<Allocation>,
+    after: Vec<(Weak<Progress>, u64)>,
+}
+
+impl Retired {
+    fn is_over(&self) -> bool {
+        self.after.iter().all(|(progress, value)| {
+            progress
+                .upgrade()
+                .is_none_or(|progress| progress.is_over(*value))
+        })
+    }
+}
+
+/// Locks, and carries on with the value where another thread panicked: no state here is left half-made.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Context {
+    /// A context on the GPU of an opened driver.
+    pub(crate) fn new(driver: Arc<dyn Driver>, options: &Options) -> Result<Self, Error> {
+        let device = calls::device(&driver)?;
+        let subdevice = calls::subdevice(&driver, device.handle())?;
+        let objects = Objects {
+            driver: Arc::clone(&driver),
+            device: device.handle(),
+            subdevice: subdevice.handle(),
+        };
+        let classes = calls::classes(&objects)?;
+        let (usermode, doorbell) = calls::doorbell(&objects, &classes)?;
+        let space = Arc::new(Self::space(&objects, options.map_mode)?);
+        let info = calls::info(&objects, classes, space.mode())?;
+        let inner = Arc::new(ContextInner {
+            stream: Mutex::default(),
+            staging: Mutex::default(),
+            streams: Mutex::default(),
+            retired: Mutex::default(),
+            local: Mutex::default(),
+            group: Mutex::default(),
+            code: Mutex::default(),
+            code_generation: AtomicU64::new(0),
+            doorbell: Arc::new(doorbell),
+            space,
+            _usermode: usermode,
+            _subdevice: subdevice,
+            _device: device,
+            objects,
+            info,
+            limit: options.limit,
+        });
+        Ok(Self { inner })
+    }
+
+    /// The address space in the way asked for, or in the first that works.
+    fn space(objects: &Objects, mode: Option<MapMode>) -> Result<AddressSpace, Error> {
+        let make =
+            |mode| AddressSpace::new(&objects.driver, objects.device, objects.subdevice, mode);
+        match mode {
+            Some(mode) => make(mode),
+            None => make(MapMode::Rm).or_else(|first| {
+                make(MapMode::Uvm).map_err(|second| {
+                    Error::NoDevice(vec![
+                        format!("mapping by the resource manager: {first}"),
+                        format!("mapping by UVM: {second}"),
+                    ])
+                })
+            }),
+        }
+    }
+
+    /// What the GPU is.
+    #[must_use]
+    pub fn info(&self) -> &Info {
+        &self.inner.info
+    }
+
+    /// Makes a buffer of `len` values in GPU memory. Its content is whatever was there.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], or [`Error::InvalidArgument`] for no bytes.
+    pub fn alloc<T: Element>(&self, len: usize) -> Result<Buffer<T>, Error> {
+        Buffer::new(self, len, Placement::Device)
+    }
+
+    /// Makes a buffer of `len` values in memory of the given placement.
+    ///
+    /// # Errors
+    /// As [`Device::alloc`].
+    pub fn alloc_in<T: Element>(
+        &self,
+        len: usize,
+        placement: Placement,
+    ) -> Result<Buffer<T>, Error> {
+        Buffer::new(self, len, placement)
+    }
+
+    /// Makes a buffer in GPU memory that holds `values`.
+    ///
+    /// # Errors
+    /// As [`Device::alloc`] and [`Buffer::write`].
+    pub fn upload<T: Element>(&self, values: &[T]) -> Result<Buffer<T>, Error> {
+        let buffer = self.alloc(values.len())?;
+        buffer.write(values)?;
+        Ok(buffer)
+    }
+
+    /// Loads a cubin, or the cubin that suits the device best from a fatbin or from a program that holds one.
+    ///
+    /// # Errors
+    /// When the bytes hold no cubin, or none for this architecture; or when there is no memory.
+    pub fn load(&self, file: &[u8]) -> Result<Module, Error> {
+        Module::load(self, file)
+    }
+
+    /// A new stream: work submitted to it runs in order, beside that of other streams.
+    ///
+    /// # Errors
+    /// Whatever the driver refuses.
+    pub fn stream(&self) -> Result<Stream, Error> {
+        Ok(Stream::new(self.clone(), self.inner.new_stream()?))
+    }
+
+    /// The context's own stream, which buffers copy through. After a fault it is made anew.
+    ///
+    /// # Errors
+    /// Whatever the driver refuses.
+    pub fn default_stream(&self) -> Result<Stream, Error> {
+        Ok(Stream::new(self.clone(), self.inner.default_stream()?))
+    }
+
+    /// Waits until all work submitted so far on every stream of the device has ended.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`], or the fault that ended a stream.
+    pub fn synchronize(&self) -> Result<(), Error> {
+        for stream in self.inner.live_streams() {
+            stream.synchronize(&self.inner, self.inner.limit)?;
+        }
+        self.inner.reap();
+        Ok(())
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<ContextInner> {
+        &self.inner
+    }
+
+    pub(crate) fn allocate(&self, bytes: u64, placement: Placement) -> Result<Allocation, Error> {
+        self.inner.allocate(bytes, placement)
+    }
+
+    /// Takes over memory that work in flight may still use.
+    pub(crate) fn retire(&self, allocation: Arc<Allocation>) {
+        self.inner.retire(allocation);
+    }
+
+    pub(crate) fn upload_bytes(&self, va: GpuVa, bytes: &[u8]) -> Result<(), Error> {
+        let stream = self.inner.default_stream()?;
+        self.inner
+            .with_staging(|staging| staging.upload(&self.inner, &stream, va, bytes))
+    }
+
+    pub(crate) fn download_bytes(&self, va: GpuVa, bytes: &mut [u8]) -> Result<(), Error> {
+        let stream = self.inner.default_stream()?;
+        self.inner
+            .with_staging(|staging| staging.download(&self.inner, &stream, va, bytes))
+    }
+}
+
+impl ContextInner {
+    pub(crate) fn objects(&self) -> &Objects {
+        &self.objects
+    }
+
+    pub(crate) fn space(&self) -> &Arc<AddressSpace> {
+        &self.space
+    }
+
+    pub(crate) fn classes(&self) -> &ClassSet {
+        &self.info.classes
+    }
+
+    pub(crate) fn info(&self) -> &Info {
+        &self.info
+    }
+
+    pub(crate) fn doorbell(&self) -> &Arc<Doorbell> {
+        &self.doorbell
+    }
+
+    pub(crate) fn limit(&self) -> Duration {
+        self.limit
+    }
+
+    /// How many modules were loaded so far.
+    pub(crate) fn code_generation(&self) -> u64 {
+        self.code_generation.load(Ordering::Acquire)
+    }
+
+    /// Says that new code lies in memory.
+    pub(crate) fn code_changed(&self) {
+        self.code_generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Allocates; where memory is short, once more after what was given up has been freed.
+    pub(crate) fn allocate(&self, bytes: u64, placement: Placement) -> Result<Allocation, Error> {
+        self.reap();
+        match Allocation::new(&self.objects, &self.space, bytes, placement) {
+            Err(Error::OutOfMemory { .. }) if !lock(&self.retired).is_empty() => {
+                for stream in self.live_streams() {
+                    // A stream that cannot be waited for keeps its memory; the allocation then fails as before.
+                    // The caller may be a launch, which holds its stream's state.
+                    stream.settle(self.limit);
+                }
+                self.reap();
+                Allocation::new(&self.objects, &self.space, bytes, placement)
+            }
+            result => result,
+        }
+    }
+
+    fn retire(&self, allocation: Arc<Allocation>) {
+        // Of all streams, also of those that are just being dropped: their work goes on meanwhile.
+        let running: Vec<_> = lock(&self.streams)
+            .iter()
+            .filter_map(|(_, progress)| progress.upgrade())
+            .collect();
+        let after: Vec<_> = running
+            .iter()
+            .map(|progress| (Arc::downgrade(progress), progress.submitted()))
+            .zip(&running)
+            .filter(|((_, submitted), progress)| !progress.is_over(*submitted))
+            .map(|(after, _)| after)
+            .collect();
+        if !after.is_empty() {
+            lock(&self.retired).push(Retired { allocation, after });
+        }
+    }
+
+    /// Frees the memory whose work has ended.
+    fn reap(&self) {
+        let over: Vec<Retired> = {
+            let mut retired = lock(&self.retired);
+            if retired.is_empty() {
+                return;
+            }
+            retired
+                .extract_if(.., |retired| retired.is_over())
+                .collect()
+        };
+        // Freed here, with the lock no longer held.
+        drop(
+            over.into_iter()
+                .map(|retired| retired.allocation)
+                .collect::<Vec<_>>(),
+        );
+    }
+
+    fn live_streams(&self) -> Vec<Arc<StreamInner>> {
+        let mut streams = lock(&self.streams);
+        streams.retain(|(_, progress)| progress.strong_count() > 0);
+        streams
+            .iter()
+            .filter_map(|(stream, _)| stream.upgrade())
+            .collect()
+    }
+
+    fn new_stream(&self) -> Result<Arc<StreamInner>, Error> {
+        let group = {
+            let mut group = lock(&self.group);
+            match &*group {
+                Some(group) if group.is_open() => Arc::clone(group),
+                _ => {
+                    let new = Arc::new(Group::new(&self.objects, &self.space, &self.doorbell)?);
+                    *group = Some(Arc::clone(&new));
+                    new
+                }
+            }
+        };
+        let stream = Arc::new(StreamInner::new(self, &group)?);
+        let known = (Arc::downgrade(&stream), Arc::downgrade(stream.progress()));
+        let mut streams = lock(&self.streams);
+        streams.retain(|(_, progress)| progress.strong_count() > 0);
+        streams.push(known);
+        Ok(stream)
+    }
+
+    pub(crate) fn default_stream(&self) -> Result<Arc<StreamInner>, Error> {
+        let mut stream = lock(&self.stream);
+        match &*stream {
+            Some(stream) if !stream.is_dead() => Ok(Arc::clone(stream)),
+            _ => {
+                let new = self.new_stream()?;
+                *stream = Some(Arc::clone(&new));
+                Ok(new)
+            }
+        }
+    }
+
+    /// Waits until the work of the context's own stream has ended, if there is any.
+    pub(crate) fn synchronize_default(&self) -> Result<(), Error> {
+        let stream = lock(&self.stream).clone();
+        match stream {
+            Some(stream) if !stream.is_over(stream.submitted()) => {
+                stream.synchronize(self, self.limit)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn with_staging<R>(
+        &self,
+        use_staging: impl FnOnce(&mut Staging) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let mut staging = lock(&self.staging);
+        let staging = match &mut *staging {
+            Some(staging) => staging,
+            none => none.insert(Staging::new(self)?),
+        };
+        use_staging(staging)
+    }
+
+    /// Local memory of at least `per_thread` bytes for every thread that can run; it grows, and what streams
+    /// still use of the old lives on with them.
+    pub(crate) fn local_memory(&self, per_thread: u32) -> Result<LocalMemory, Error> {
+        let mut local = lock(&self.local);
+        if local.per_thread < per_thread {
+            *local = LocalMemory::new(self, per_thread)?;
+        }
+        Ok(local.clone())
+    }
+}
+
+#[cfg(all(test, feature = "sim"))]
+mod refusals;

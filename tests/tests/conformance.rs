@@ -7,21 +7,25 @@ use nv_tests::conformance as suite;
 /// The suite as tests of a module of its own.
 macro_rules! suite {
     ($name:ident, $options:expr $(, #[$ignore:meta])?) => {
-        suite!(@cases $name, $options, [$($ignore)?],
-            info, memory, copies, large_copy, vadd, reduction, local_memory, generic_pointers, bad_launches,
-            bad_files, fatbins, flow_control, streams, threads, early_drop, time_limit, faults, contexts);
-    };
-    (@cases $name:ident, $options:expr, $ignore:tt, $($case:ident),+) => {
         mod $name {
             use super::*;
-            $( suite!(@case $case, $options, $ignore); )+
+            suite!(@cases $options, [$($ignore)?], suite, info);
+            suite!(@cases $options, [$($ignore)?], suite::memory, memory, copies, large_copy, early_drop);
+            suite!(@cases $options, [$($ignore)?], suite::kernels, vadd, reduction, local_memory, generic_pointers,
+                bad_launches, bad_files, fatbins);
+            suite!(@cases $options, [$($ignore)?], suite::streams, flow_control, streams, threads, time_limit);
+            suite!(@cases $options, [$($ignore)?], suite::faults, faults, contexts);
         }
     };
-    (@case $case:ident, $options:expr, [$($ignore:meta)?]) => {
+    (@cases $options:expr, $ignore:tt, $theme:path, $($case:ident),+) => {
+        $( suite!(@case $options, $ignore, $theme, $case); )+
+    };
+    (@case $options:expr, [$($ignore:meta)?], $theme:path, $case:ident) => {
         #[test]
         $(#[$ignore])?
         fn $case() {
-            suite::$case(&$options);
+            use $theme as theme;
+            theme::$case(&$options);
         }
     };
 }

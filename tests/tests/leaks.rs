@@ -4,7 +4,8 @@
 
 use nv_host::{Backend, MapMode, Options};
 use nv_sim::Chip;
-use nv_tests::conformance::{fill_and_free, open_and_close};
+use nv_tests::conformance::memory::fill_and_free;
+use nv_tests::conformance::open_and_close;
 
 fn options(backend: Backend, map_mode: MapMode) -> Options {
     Options {

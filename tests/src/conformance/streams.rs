@@ -1,0 +1,139 @@
+//! Streams, events, threads, limits of time.
+
+use std::time::{Duration, Instant};
+
+use nv_host::{Error, Options};
+
+use super::{is_simulated, module, open, works};
+
+/// More submissions than the ring holds, with no wait between them.
+pub fn flow_control(options: &Options) {
+    let device = open(options);
+    let module = module(&device, "k");
+    let vadd = module.function("vadd").unwrap();
+    let stream = device.stream().unwrap();
+    let one = device.upload(&[1.0_f32; 32]).unwrap();
+    let sum = device.upload(&[0.0_f32; 32]).unwrap();
+    // Each launch adds one to what the one before it wrote: order and completeness both show.
+    let launches = if is_simulated(&device) {
+        10_000
+    } else {
+        100_000
+    };
+    let launch = stream
+        .launch(&vadd)
+        .grid(1)
+        .block(32)
+        .arg(&one)
+        .arg(&sum)
+        .arg(&sum)
+        .arg(32_i32);
+    for _ in 0..launches {
+        launch.submit().unwrap();
+    }
+    stream.synchronize().unwrap();
+    assert_eq!(sum.read().unwrap(), [launches as f32; 32]);
+}
+
+/// Streams run on their own, and wait for each other's events when told to.
+pub fn streams(options: &Options) {
+    let device = open(options);
+    let module = module(&device, "k");
+    let vadd = module.function("vadd").unwrap();
+    let (first, second) = (device.stream().unwrap(), device.stream().unwrap());
+    let n = 1 << 16;
+    let ones = device.upload(&vec![1.0_f32; n]).unwrap();
+    let a = device.upload(&vec![0.0_f32; n]).unwrap();
+    let b = device.upload(&vec![0.0_f32; n]).unwrap();
+    for round in 1..=20 {
+        // a += 1 on one stream, then b = a + 1 on the other.
+        let step = first
+            .launch(&vadd)
+            .grid(256)
+            .block(256)
+            .arg(&a)
+            .arg(&ones)
+            .arg(&a)
+            .arg(n as i32);
+        let event = step.submit().unwrap();
+        second.wait_for(&event).unwrap();
+        let step = second
+            .launch(&vadd)
+            .grid(256)
+            .block(256)
+            .arg(&a)
+            .arg(&ones)
+            .arg(&b)
+            .arg(n as i32);
+        let event = step.submit().unwrap();
+        first.wait_for(&event).unwrap();
+        if round % 5 == 0 {
+            event.wait().unwrap();
+            assert!(event.is_reached());
+            assert!(
+                b.read().unwrap().iter().all(|b| *b == round as f32 + 1.0),
+                "round {round}"
+            );
+        }
+    }
+    device.synchronize().unwrap();
+}
+
+/// Several threads submit to several streams of one device.
+pub fn threads(options: &Options) {
+    let device = open(options);
+    let module = module(&device, "k");
+    let vadd = module.function("vadd").unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (device, vadd) = (&device, &vadd);
+            scope.spawn(move || {
+                let stream = device.stream().unwrap();
+                let one = device.upload(&[thread as f32; 64]).unwrap();
+                let sum = device.upload(&[0.0_f32; 64]).unwrap();
+                for _ in 0..50 {
+                    let launch = stream.launch(vadd).grid(1).block(64);
+                    launch
+                        .arg(&one)
+                        .arg(&sum)
+                        .arg(&sum)
+                        .arg(64_i32)
+                        .submit()
+                        .unwrap();
+                }
+                stream.synchronize().unwrap();
+                assert_eq!(sum.read().unwrap(), [50.0 * thread as f32; 64]);
+            });
+        }
+    });
+}
+
+/// An endless kernel meets a limit of time; then the stream's end ends it, and a new stream works.
+pub fn time_limit(options: &Options) {
+    let device = open(&Options {
+        limit: Duration::from_secs(2),
+        ..options.clone()
+    });
+    let faults = module(&device, "faults");
+    let endless = faults.function("loop").unwrap();
+    let memory = device.upload(&[0_u64; 16]).unwrap();
+    let stream = device.stream().unwrap();
+    let event = stream
+        .launch(&endless)
+        .grid(1)
+        .block(32)
+        .arg(&memory)
+        .submit()
+        .unwrap();
+    let start = Instant::now();
+    match event.wait_within(Duration::from_millis(300)) {
+        Err(error @ Error::Timeout { .. }) => {
+            assert!(error.to_string().contains("loop"), "{error}")
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(start.elapsed() < Duration::from_secs(2));
+    // The kernel runs until its memory says otherwise.
+    drop((event, stream));
+    works(&device);
+}

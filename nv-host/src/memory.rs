@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nv_proto::unit::GpuVa;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use crate::args::Arg;
+use crate::args::{Arg, Hold};
 use crate::context::Context;
 use crate::object::RmObject;
 use crate::space::AddressSpace;
@@ -239,5 +239,10 @@ impl<T: Element> Arg for Buffer<T> {
 
     fn context(&self) -> Option<&Context> {
         Some(&self.context)
+    }
+
+    fn hold(&self) -> Option<Hold> {
+        let allocation = self.allocation.as_ref()?;
+        Some(Hold::new(&self.context, Arc::clone(allocation)))
     }
 }

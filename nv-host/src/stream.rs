@@ -4,11 +4,13 @@ mod copies;
 mod launches;
 mod queue;
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
+use nv_proto::unit::GpuVa;
+
 use crate::Error;
-use crate::context::{Context, lock};
+use crate::context::{Context, ContextInner, lock};
 use crate::launch::Launch;
 use crate::memory::{Buffer, Element};
 use crate::module::Function;
@@ -32,6 +34,36 @@ pub struct Event {
     value: u64,
 }
 
+/// Several submissions of one caller, with none of another's between them.
+pub(crate) struct Turn<'a> {
+    stream: &'a StreamInner,
+    state: MutexGuard<'a, queue::State>,
+}
+
+impl StreamInner {
+    /// Takes the stream for several submissions.
+    pub(crate) fn turn(&self) -> Turn<'_> {
+        Turn {
+            stream: self,
+            state: lock(&self.state),
+        }
+    }
+}
+
+impl Turn<'_> {
+    /// Submits a copy; the value is reached once it has ended.
+    pub(crate) fn copy(
+        &mut self,
+        context: &ContextInner,
+        target: GpuVa,
+        source: GpuVa,
+        bytes: u64,
+    ) -> Result<u64, Error> {
+        self.stream
+            .copy_locked(context, &mut self.state, target, source, bytes)
+    }
+}
+
 impl Stream {
     pub(crate) fn new(context: Context, inner: Arc<StreamInner>) -> Self {
         Self { inner, context }
@@ -53,18 +85,7 @@ impl Stream {
     /// # Errors
     /// [`Error::InvalidArgument`] when `target` is shorter or of another context.
     pub fn copy<T: Element>(&self, target: &Buffer<T>, source: &Buffer<T>) -> Result<Event, Error> {
-        if source.len() > target.len() {
-            return Err(Error::InvalidArgument(format!(
-                "{} values do not fit a buffer of {}",
-                source.len(),
-                target.len()
-            )));
-        }
-        for buffer in [target.context(), source.context()] {
-            if !Arc::ptr_eq(buffer.inner(), self.context.inner()) {
-                return Err(Error::InvalidArgument("a buffer of another context".into()));
-            }
-        }
+        check_copy(&self.context, target, source)?;
         let value = self.inner.copy(
             self.context.inner(),
             target.va(),
@@ -134,6 +155,27 @@ impl Stream {
             value,
         }
     }
+}
+
+/// That all of `source` can be copied to `target`, both of `context`.
+pub(crate) fn check_copy<T: Element>(
+    context: &Context,
+    target: &Buffer<T>,
+    source: &Buffer<T>,
+) -> Result<(), Error> {
+    if source.len() > target.len() {
+        return Err(Error::InvalidArgument(format!(
+            "{} values do not fit a buffer of {}",
+            source.len(),
+            target.len()
+        )));
+    }
+    for buffer in [target.context(), source.context()] {
+        if !Arc::ptr_eq(buffer.inner(), context.inner()) {
+            return Err(Error::InvalidArgument("a buffer of another context".into()));
+        }
+    }
+    Ok(())
 }
 
 impl Event {

@@ -8,6 +8,7 @@
 )]
 
 pub mod faults;
+pub mod graph;
 pub mod kernels;
 pub mod memory;
 pub mod streams;

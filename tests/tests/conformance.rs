@@ -15,6 +15,8 @@ macro_rules! suite {
                 bad_launches, bad_files, fatbins);
             suite!(@cases $options, [$($ignore)?], suite::streams, flow_control, streams, threads, time_limit);
             suite!(@cases $options, [$($ignore)?], suite::faults, faults, contexts);
+            suite!(@cases $options, [$($ignore)?], suite::graph, chain, patches, mixed, local, cooperative, keeps,
+                graph_threads, faulty);
         }
     };
     (@cases $options:expr, $ignore:tt, $theme:path, $($case:ident),+) => {

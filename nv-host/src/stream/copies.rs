@@ -7,7 +7,7 @@ use nv_proto::push::copy::{
 use nv_proto::push::host::{SemExecute, SemOperation, Semaphore};
 use nv_proto::unit::GpuVa;
 
-use super::queue::{Pending, StreamInner, Work};
+use super::queue::{Pending, State, StreamInner, Work};
 use crate::Error;
 use crate::channel::{ENGINE_SEMAPHORE, TIMELINE};
 use crate::context::{ContextInner, lock};
@@ -27,16 +27,27 @@ impl StreamInner {
         source: GpuVa,
         bytes: u64,
     ) -> Result<u64, Error> {
+        self.copy_locked(context, &mut lock(&self.state), target, source, bytes)
+    }
+
+    /// [`StreamInner::copy`] for a caller that holds the state.
+    pub(super) fn copy_locked(
+        &self,
+        context: &ContextInner,
+        state: &mut State,
+        target: GpuVa,
+        source: GpuVa,
+        bytes: u64,
+    ) -> Result<u64, Error> {
         let wide = context.classes().copy.0 >= FIRST_WIDE_COPY_CLASS;
         let timeline = self.channel.page_va(TIMELINE);
         let engine = self.channel.page_va(ENGINE_SEMAPHORE);
-        let mut state = lock(&self.state);
         let mut done = 0;
         let mut last = self.submitted();
         // As many pieces to a submission as its words hold; each piece but the last of all is followed by
         // others that wait for it (non-pipelined).
         while done < bytes {
-            last = self.submit(context, &mut state, Work::Copy, |push, value| {
+            last = self.submit(context, state, Work::Copy, |push, value| {
                 for _ in 0..PIECES_PER_SUBMISSION {
                     let piece = (bytes - done).min(u64::from(LINEAR_STEP));
                     if piece == 0 {
@@ -69,7 +80,7 @@ impl StreamInner {
                             ..LaunchDma::default()
                         },
                     )?;
-                    Ok(Pending::Copy)
+                    Ok(Pending::Engine)
                 } else {
                     // A one-word payload, which the host turns into the 64-bit timeline: submissions in
                     // flight are far fewer than 2^32, so equal words are equal values.

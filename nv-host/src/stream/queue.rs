@@ -25,8 +25,8 @@ use crate::wait::{self, Outcome};
 pub(super) enum Pending {
     /// Nothing that the next work must wait for: the host itself waited.
     Nothing,
-    /// A copy whose end the copy engine signals.
-    Copy,
+    /// A copy whose end the copy engine signals, or launches of which the last signals its end.
+    Engine,
 }
 
 /// What a submission is for.
@@ -231,7 +231,7 @@ impl StreamInner {
     }
 
     /// Has later work wait on the GPU until the timeline of `other` has reached `value`.
-    pub(super) fn wait_on_gpu(
+    pub(crate) fn wait_on_gpu(
         &self,
         context: &ContextInner,
         other: &Self,
@@ -268,8 +268,8 @@ impl StreamInner {
         let timeline = self.channel.page_va(TIMELINE);
         let mut words = [0; WORDS];
         let mut push = PushWriter::new(&mut words);
-        if state.pending == Pending::Copy {
-            // The copy engine signals on its own: later work is held until it has.
+        if state.pending == Pending::Engine {
+            // The engine signals on its own: later work is held until it has.
             push.write(Subchannel::HOST, &SemAcquire::geq(timeline, value - 1))?;
         }
         let pending = fill(&mut push, value)?;

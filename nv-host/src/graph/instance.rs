@@ -1,0 +1,188 @@
+//! One of a graph's two sets of descriptors and arguments in GPU memory.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use nv_proto::qmd::{Dependent, Qmd, Release};
+use nv_proto::unit::GpuVa;
+
+use super::Replayed;
+use super::build::Kernel;
+use crate::Error;
+use crate::args::Hold;
+use crate::context::ContextInner;
+use crate::launch::{LaunchScratch, MEETING, QMD_BYTES};
+use crate::memory::Allocation;
+
+/// Descriptors and arguments in GPU memory. What is in flight is never written to: its user waits first.
+#[derive(Debug)]
+pub(super) struct Instance {
+    memory: Option<Arc<Hold>>,
+    /// By kernel.
+    slots: Vec<Slot>,
+    scratch: LaunchScratch,
+    /// The last replay of this instance.
+    pub(super) last: Option<Replayed>,
+}
+
+/// Where a launch lies in an instance: bank 0, then the descriptor, then the meeting place of a cooperative grid.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    offset: u64,
+    bank0: u32,
+}
+
+/// A launch in an instance.
+#[derive(Debug)]
+struct Slot {
+    /// In the memory of both instances.
+    place: Place,
+    /// The version of the kernel, and the local memory of a thread, that lie in memory.
+    written: Option<(u64, u32)>,
+    /// What the kernel may read as the number of its grid: the place in the graph, counted from 1.
+    grid_id: u64,
+    /// The descriptor that lies in memory: that is never read back.
+    qmd: Qmd,
+}
+
+/// Where the launches lie in an instance, and the bytes of it.
+pub(super) fn places(
+    context: &ContextInner,
+    kernels: &mut [Kernel],
+    local_bytes: u32,
+) -> Result<(Vec<Place>, u64), Error> {
+    let mut end = 0;
+    let mut places = Vec::with_capacity(kernels.len());
+    for kernel in kernels {
+        let (request, _, shaped) = kernel.shaped(context, GpuVa(0), local_bytes)?;
+        let bank0 = shaped.bank0_bytes();
+        places.push(Place { offset: end, bank0 });
+        // All three parts are multiples of 256. Each kernel takes more of the CPU's memory than of the GPU's.
+        end += LaunchScratch::size(bank0, request.cooperative) as u64;
+    }
+    Ok((places, end))
+}
+
+impl Place {
+    fn qmd(self) -> u64 {
+        self.offset + u64::from(self.bank0)
+    }
+
+    fn meeting(self) -> u64 {
+        self.qmd() + QMD_BYTES as u64
+    }
+}
+
+impl Instance {
+    /// An instance from `base` of `memory` on, with nothing in it.
+    pub(super) fn new(
+        context: &ContextInner,
+        memory: Option<Arc<Hold>>,
+        base: u64,
+        places: &[Place],
+    ) -> Result<Self, Error> {
+        let scratch = LaunchScratch::new(context)?;
+        let slots = places
+            .iter()
+            .zip(1..)
+            .map(|(place, grid_id)| Slot {
+                place: Place {
+                    offset: base + place.offset,
+                    ..*place
+                },
+                written: None,
+                grid_id,
+                qmd: *scratch.qmd(),
+            })
+            .collect();
+        Ok(Self {
+            memory,
+            slots,
+            scratch,
+            last: None,
+        })
+    }
+
+    /// Makes the chain of kernels `range` ready to be submitted: what changed since it was last is written, and the
+    /// last descriptor is given the release. Answers where the first descriptor lies.
+    pub(super) fn prepare(
+        &mut self,
+        context: &ContextInner,
+        kernels: &mut [Kernel],
+        range: Range<usize>,
+        local_bytes: u32,
+        release: Option<Release>,
+    ) -> Result<GpuVa, Error> {
+        let unknown = || Error::Unsupported("a graph has no such launch".into());
+        let Self {
+            memory,
+            slots,
+            scratch,
+            ..
+        } = self;
+        let memory = memory.as_deref().and_then(Hold::allocation);
+        let memory = memory.ok_or_else(unknown)?;
+        let (Some(slots), Some(kernels)) = (slots.get_mut(range.clone()), kernels.get_mut(range))
+        else {
+            return Err(unknown());
+        };
+        let mut next = None;
+        // From the end, so that each knows where the next one lies.
+        for (slot, kernel) in slots.iter_mut().zip(kernels).rev() {
+            slot.write(context, kernel, local_bytes, scratch, memory, next)?;
+            if next.is_none() {
+                slot.release(memory, release)?;
+            }
+            next = Some(GpuVa(memory.va().0 + slot.place.qmd()));
+        }
+        next.ok_or_else(unknown)
+    }
+}
+
+impl Slot {
+    /// Writes the launch where what lies in memory is not what it is to be, with `next` as the one that it starts.
+    fn write(
+        &mut self,
+        context: &ContextInner,
+        kernel: &mut Kernel,
+        local_bytes: u32,
+        scratch: &mut LaunchScratch,
+        memory: &Allocation,
+        next: Option<GpuVa>,
+    ) -> Result<(), Error> {
+        let Self { place, grid_id, .. } = *self;
+        let wanted = (kernel.version(), local_bytes);
+        if self.written == Some(wanted) {
+            if kernel.request().cooperative {
+                // The blocks of the replay before have met here.
+                memory
+                    .mapping()?
+                    .write(place.meeting() as usize, &MEETING)?;
+            }
+            return Ok(());
+        }
+        self.written = None;
+        let at = |offset| GpuVa(memory.va().0 + offset);
+        let (request, function, shaped) =
+            kernel.shaped(context, at(place.meeting()), local_bytes)?;
+        let (function, bank0) = (function.inner(), at(place.offset));
+        let (bytes, _) = scratch.encode(function, request, shaped, bank0, grid_id, |qmd| {
+            match next {
+                Some(next) => qmd.set_dependent(0, Some(Dependent::schedule(next)))?,
+                None => {}
+            }
+            Ok(())
+        })?;
+        memory.mapping()?.write(place.offset as usize, bytes)?;
+        self.qmd = *scratch.qmd();
+        self.written = Some(wanted);
+        Ok(())
+    }
+
+    /// Changes what the descriptor in memory releases.
+    fn release(&mut self, memory: &Allocation, release: Option<Release>) -> Result<(), Error> {
+        self.qmd.set_release(0, release)?;
+        let place = self.place.qmd() as usize;
+        memory.mapping()?.write(place, self.qmd.as_bytes())
+    }
+}

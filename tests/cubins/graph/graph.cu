@@ -19,16 +19,16 @@ extern "C" __global__ void meet(unsigned *count, unsigned *out) {
     if (threadIdx.x == 0) out[blockIdx.x] += *(volatile unsigned *)count;
 }
 
-// A walk through an array that no register can hold: p[i] = p[i] * 33 + i, by way of local memory.
+// By way of an array that no register can hold: p[i] = p[i] * 33 + i where n is 64.
 extern "C" __global__ void local_step(unsigned *p, unsigned n) {
-    unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
-    unsigned cell[48];
-    for (unsigned k = 0; k < 48; k++) cell[k] = k;
-    cell[n % 48] = p[i] * 32;
-    cell[(n + 7) % 48] = p[i];
+    unsigned i = blockIdx.x * blockDim.x + threadIdx.x, v = p[i], at = (v + i) & 63, then = (at + 7) & 63;
+    unsigned cell[64];
+    for (unsigned k = 0; k < 64; k++) cell[k] = k;
+    cell[at] = v * 32;
+    cell[then] = v;
     unsigned sum = 0;
-    for (unsigned k = 0; k < n; k++) sum += cell[k % 48] - k % 48;
-    p[i] = sum + (n % 48) + (n + 7) % 48 + i;
+    for (unsigned k = 0; k < n; k++) sum += cell[(k + at) & 63] - ((k + at) & 63);
+    p[i] = sum + at + then + i;
 }
 
 // Stops where p[at] is 7.

@@ -195,7 +195,7 @@ pub fn local(options: &Options) {
     let values = device.upload(&[1_u32; N as usize]).unwrap();
     let mut graph = Graph::builder(&device);
     launch!(graph, step_of[1, N](&values, 3_u32, 1_u32)).unwrap();
-    launch!(graph, local_step[1, N](&values, 48_u32)).unwrap();
+    launch!(graph, local_step[1, N](&values, 64_u32)).unwrap();
     launch!(graph, step_of[1, N](&values, 5_u32, 2_u32)).unwrap();
     let graph = graph.build().unwrap();
     let stream = device.stream().unwrap();

@@ -4,8 +4,10 @@ use std::time::{Duration, Instant};
 
 use crate::protocol::{self, Look};
 
-/// How long a wait spins before it sleeps: a launch and its signal take a few microseconds.
-const SPIN: Duration = Duration::from_micros(50);
+/// How long a wait spins before it sleeps: a launch and its signal take a few microseconds, a channel's first one some
+/// tens. The shortest sleep takes 80 to 90 (50 of them the timer slack of Linux), so that what ends soon after the
+/// spinning is seen late: with 50 here, a first launch of 60 looks like one of 140.
+const SPIN: Duration = Duration::from_micros(200);
 
 /// The first sleep; each next one is half as long again.
 const FIRST_SLEEP: Duration = Duration::from_micros(20);

@@ -78,6 +78,8 @@ pub struct GraphNode {
 #[derive(Debug)]
 struct State {
     kernels: Vec<Kernel>,
+    /// Counts the changes to any of them.
+    version: u64,
     instances: [Instance; 2],
     /// The instance that is replayed next.
     next: usize,
@@ -96,7 +98,6 @@ struct Replayed {
 
 impl Graph {
     /// Begins a graph.
-    #[must_use]
     pub fn builder(context: &Context) -> GraphBuilder {
         static GRAPHS: AtomicU64 = AtomicU64::new(0);
         GraphBuilder::new(context, GRAPHS.fetch_add(1, Ordering::Relaxed))
@@ -125,6 +126,7 @@ impl Graph {
         let mut state = lock(&self.state);
         let State {
             kernels,
+            version,
             instances,
             next,
             last,
@@ -154,7 +156,8 @@ impl Graph {
                     } => {
                         let chain = range.clone();
                         turn.chain(context, label, self.local_bytes, |local, release| {
-                            instance.prepare(context, kernels, chain, local, release)
+                            let now = (*version, local);
+                            instance.prepare(context, kernels, chain, now, release)
                         })?;
                     }
                     Step::Copy(copy) => {
@@ -187,7 +190,9 @@ impl Graph {
     pub fn set_arg(&self, node: GraphNode, ordinal: usize, arg: impl Arg) -> Result<(), Error> {
         let mut state = lock(&self.state);
         let kernel = self.kernel(&mut state, node)?;
-        kernel.set_arg(&self.context, ordinal, &arg)
+        kernel.set_arg(&self.context, ordinal, &arg)?;
+        state.version += 1;
+        Ok(())
     }
 
     /// Gives the launch another grid.
@@ -198,7 +203,9 @@ impl Graph {
     pub fn set_grid(&self, node: GraphNode, grid: impl Into<Dim3>) -> Result<(), Error> {
         let mut state = lock(&self.state);
         let kernel = self.kernel(&mut state, node)?;
-        kernel.set_grid(self.context.inner(), grid.into())
+        kernel.set_grid(self.context.inner(), grid.into())?;
+        state.version += 1;
+        Ok(())
     }
 
     fn kernel<'a>(&self, state: &'a mut State, node: GraphNode) -> Result<&'a mut Kernel, Error> {

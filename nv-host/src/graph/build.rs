@@ -139,14 +139,21 @@ impl GraphBuilder {
                 Some(Arc::new(Hold::new(&self.context, Arc::new(memory))))
             }
         };
+        let cooperative = self.kernels.iter().any(|kernel| kernel.request.cooperative);
         let mut instances = [
-            Instance::new(context, memory.clone(), 0, &places)?,
-            Instance::new(context, memory, bytes, &places)?,
+            Instance::new(context, memory.clone(), 0, &places, cooperative)?,
+            Instance::new(context, memory, bytes, &places, cooperative)?,
         ];
         for instance in &mut instances {
             for step in &self.steps {
                 if let Step::Chain { kernels, .. } = step {
-                    instance.prepare(context, &mut self.kernels, kernels.clone(), local, None)?;
+                    instance.prepare(
+                        context,
+                        &mut self.kernels,
+                        kernels.clone(),
+                        (0, local),
+                        None,
+                    )?;
                 }
             }
         }
@@ -157,6 +164,7 @@ impl GraphBuilder {
             state: Mutex::new(State {
                 kernels: self.kernels,
                 instances,
+                version: 0,
                 next: 0,
                 last: None,
             }),

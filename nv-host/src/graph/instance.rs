@@ -21,6 +21,8 @@ pub(super) struct Instance {
     /// By kernel.
     slots: Vec<Slot>,
     scratch: LaunchScratch,
+    /// Whether there are meeting places, which are written anew for each replay.
+    cooperative: bool,
     /// The last replay of this instance.
     pub(super) last: Option<Replayed>,
 }
@@ -39,6 +41,8 @@ struct Slot {
     place: Place,
     /// The version of the kernel, and the local memory of a thread, that lie in memory.
     written: Option<(u64, u32)>,
+    /// The version of the graph, and the local memory, of the chain that this launch is the first of.
+    chain: Option<(u64, u32)>,
     /// What the kernel may read as the number of its grid: the place in the graph, counted from 1.
     grid_id: u64,
     /// The descriptor that lies in memory: that is never read back.
@@ -80,6 +84,7 @@ impl Instance {
         memory: Option<Arc<Hold>>,
         base: u64,
         places: &[Place],
+        cooperative: bool,
     ) -> Result<Self, Error> {
         let scratch = LaunchScratch::new(context)?;
         let slots = places
@@ -91,6 +96,7 @@ impl Instance {
                     ..*place
                 },
                 written: None,
+                chain: None,
                 grid_id,
                 qmd: *scratch.qmd(),
             })
@@ -99,18 +105,20 @@ impl Instance {
             memory,
             slots,
             scratch,
+            cooperative,
             last: None,
         })
     }
 
-    /// Makes the chain of kernels `range` ready to be submitted: what changed since it was last is written, and the
-    /// last descriptor is given the release. Answers where the first descriptor lies.
+    /// Makes the chain of kernels `range` ready to be submitted, of this version of the graph and for this local memory
+    /// of a thread: what changed since it was last is written, and the last descriptor is given the release. Answers
+    /// where the first descriptor lies.
     pub(super) fn prepare(
         &mut self,
         context: &ContextInner,
         kernels: &mut [Kernel],
         range: Range<usize>,
-        local_bytes: u32,
+        (version, local_bytes): (u64, u32),
         release: Option<Release>,
     ) -> Result<GpuVa, Error> {
         let unknown = || Error::Unsupported("a graph has no such launch".into());
@@ -118,6 +126,7 @@ impl Instance {
             memory,
             slots,
             scratch,
+            cooperative,
             ..
         } = self;
         let memory = memory.as_deref().and_then(Hold::allocation);
@@ -126,16 +135,22 @@ impl Instance {
         else {
             return Err(unknown());
         };
-        let mut next = None;
-        // From the end, so that each knows where the next one lies.
-        for (slot, kernel) in slots.iter_mut().zip(kernels).rev() {
-            slot.write(context, kernel, local_bytes, scratch, memory, next)?;
-            if next.is_none() {
-                slot.release(memory, release)?;
+        let written = Some((version, local_bytes));
+        let changed = slots.first().is_some_and(|first| first.chain != written);
+        if changed || *cooperative {
+            let mut next = None;
+            // From the end, so that each knows where the next one lies.
+            for (slot, kernel) in slots.iter_mut().zip(kernels).rev() {
+                slot.write(context, kernel, local_bytes, scratch, memory, next)?;
+                next = Some(GpuVa(memory.va().0 + slot.place.qmd()));
             }
-            next = Some(GpuVa(memory.va().0 + slot.place.qmd()));
         }
-        next.ok_or_else(unknown)
+        if let Some(last) = slots.last_mut() {
+            last.release(memory, release)?;
+        }
+        let first = slots.first_mut().ok_or_else(unknown)?;
+        first.chain = written;
+        Ok(GpuVa(memory.va().0 + first.place.qmd()))
     }
 }
 
@@ -167,9 +182,8 @@ impl Slot {
             kernel.shaped(context, at(place.meeting()), local_bytes)?;
         let (function, bank0) = (function.inner(), at(place.offset));
         let (bytes, _) = scratch.encode(function, request, shaped, bank0, grid_id, |qmd| {
-            match next {
-                Some(next) => qmd.set_dependent(0, Some(Dependent::schedule(next)))?,
-                None => {}
+            if let Some(next) = next {
+                qmd.set_dependent(0, Some(Dependent::schedule(next)))?;
             }
             Ok(())
         })?;

@@ -200,3 +200,87 @@ impl Slot {
         memory.mapping()?.write(place, self.qmd.as_bytes())
     }
 }
+
+#[cfg(all(test, feature = "sim"))]
+mod tests {
+    use crate::{Backend, Device, Graph, Options, Stream, launch};
+
+    use super::*;
+    use crate::context::lock;
+
+    /// The descriptors of the instance that was replayed last.
+    fn descriptors(graph: &Graph) -> Vec<Qmd> {
+        let state = lock(&graph.state);
+        let instance = &state.instances[state.next ^ 1];
+        instance.slots.iter().map(|slot| slot.qmd).collect()
+    }
+
+    /// The local memory of a thread that each descriptor says there is.
+    fn local_sizes(graph: &Graph) -> Vec<u32> {
+        let field = |qmd: &Qmd| qmd.field("SHADER_LOCAL_MEMORY_HIGH_SIZE", 0).unwrap().raw;
+        descriptors(graph).iter().map(field).collect()
+    }
+
+    fn replay(graph: &Graph, stream: &Stream) -> u64 {
+        graph.replay(stream).unwrap().wait().unwrap();
+        stream.inner().submitted()
+    }
+
+    #[test]
+    fn a_chain_says_what_it_has_to() {
+        let options = Options {
+            backend: Backend::Sim(nv_sim::Chip::Gh100),
+            ..Options::default()
+        };
+        let device = Device::open(&options).unwrap();
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cubins");
+        let load = |name: &str| {
+            device
+                .load(&std::fs::read(root.join(name)).unwrap())
+                .unwrap()
+        };
+        let (module, k) = (load("graph/graph.sm_90.cubin"), load("k/k.sm_90.cubin"));
+        let step = module.function("step").unwrap();
+        let values = device.upload(&[1_u32; 32]).unwrap();
+        let mut graph = Graph::builder(&device);
+        for i in 0..3_u32 {
+            launch!(graph, step[1, 32](&values, 3_u32, i)).unwrap();
+        }
+        graph.copy(&values, &values).unwrap();
+        launch!(graph, step[1, 32](&values, 5_u32, 1_u32)).unwrap();
+        let graph = graph.build().unwrap();
+        let stream = device.stream().unwrap();
+
+        // Each starts the next; the last of each chain, and no other, releases the stream's timeline.
+        let mut seen = Vec::new();
+        for _ in 0..4 {
+            let value = replay(&graph, &stream);
+            let qmds = descriptors(&graph);
+            let next: Vec<_> = qmds.iter().map(|qmd| qmd.dependent(0)).collect();
+            assert!(next[0].is_some() && next[1].is_some() && next[0] != next[1]);
+            assert_eq!(next[2..], [None, None]);
+            let payloads: Vec<_> = qmds
+                .iter()
+                .map(|qmd| qmd.release(0).map(|release| release.payload))
+                .collect();
+            assert_eq!(payloads, [None, None, Some(value - 2), Some(value)]);
+            assert!(qmds[3].release(0).unwrap().membar);
+            assert_eq!(local_sizes(&graph), [0; 4]);
+            seen.push(next[0].unwrap().va);
+        }
+        // Two instances in turn.
+        assert_eq!((seen[0], seen[1]), (seen[2], seen[3]));
+        assert_ne!(seen[0], seen[1]);
+
+        // Descriptors say what local memory the channel has, which others on it go by, too.
+        let loc = k.function("loc").unwrap();
+        let index = device.upload(&[0_i32; 1024]).unwrap();
+        launch!(stream, loc[1, 32](&index, &values, 1_i32)).unwrap();
+        replay(&graph, &stream);
+        let grown = local_sizes(&graph);
+        assert!(grown[0] >= loc.local_bytes(), "{grown:?}");
+        assert_eq!(grown, [grown[0]; 4]);
+        replay(&graph, &device.stream().unwrap());
+        assert_eq!(local_sizes(&graph), [0; 4]);
+    }
+}

@@ -17,7 +17,7 @@ macro_rules! suite {
                 time_limit, waiting_sleeps);
             suite!(@cases $options, [$($ignore)?], suite::faults, faults, contexts);
             suite!(@cases $options, [$($ignore)?], suite::graph, chain, patches, mixed, local, cooperative, keeps,
-                graph_threads, faulty);
+                graph_threads, faulty, graph_time_limit);
         }
     };
     (@cases $options:expr, $ignore:tt, $theme:path, $($case:ident),+) => {

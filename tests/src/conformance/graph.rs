@@ -1,6 +1,6 @@
 //! Graphs: in order, as often as replayed, with what they were given last.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nv_host::{Buffer, Context, Error, Function, Graph, GraphNode, Options, Placement, launch};
 
@@ -379,4 +379,47 @@ pub fn faulty(options: &Options) {
         }
         other => panic!("{other:?}"),
     }
+}
+
+/// A replay that does not end: a third one, which would need its memory, is refused in time; then the stream's end ends
+/// it, and the graph runs again.
+pub fn graph_time_limit(options: &Options) {
+    let limit = Duration::from_millis(500);
+    let device = open(&Options {
+        limit,
+        ..options.clone()
+    });
+    let endless = module(&device, "faults").function("loop").unwrap();
+    let flag = device.alloc_in::<u64>(16, Placement::Pinned).unwrap();
+    flag.write(&[0; 16]).unwrap();
+    let values = device.upload(&[1_u32; N as usize]).unwrap();
+    let step_of = function(&device, "step");
+    let mut graph = Graph::builder(&device);
+    launch!(graph, endless[1, 1](&flag)).unwrap();
+    launch!(graph, step_of[1, N](&values, 3_u32, 1_u32)).unwrap();
+    let graph = graph.build().unwrap();
+    let stream = device.stream().unwrap();
+    graph.replay(&stream).unwrap();
+    let event = graph.replay(&stream).unwrap();
+    let start = Instant::now();
+    match graph.replay(&stream) {
+        Err(error @ Error::Timeout { .. }) => {
+            let text = error.to_string();
+            assert!(text.contains("loop"), "{text}");
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(start.elapsed() < limit * 4);
+    assert!(!event.is_reached());
+    drop((event, stream));
+    flag.write(&[99; 16]).unwrap();
+    let new = device.stream().unwrap();
+    for _ in 0..3 {
+        graph.replay(&new).unwrap();
+    }
+    new.synchronize().unwrap();
+    assert_eq!(
+        values.read().unwrap(),
+        [step(step(step(1, 3, 1), 3, 1), 3, 1); N as usize]
+    );
 }

@@ -13,7 +13,7 @@ use crate::device::{Info, Options};
 use crate::driver::{Doorbell, Driver};
 use crate::group::Group;
 use crate::local::LocalMemory;
-use crate::memory::{Allocation, Buffer, Element, Placement};
+use crate::memory::{Allocation, Buffer, Element, Neighbours, Placement, Use};
 use crate::module::{CodeMap, Module};
 use crate::object::RmObject;
 use crate::space::{AddressSpace, MapMode};
@@ -197,12 +197,33 @@ impl Context {
         Ok(())
     }
 
+    /// What memory of the context lies at and around an address of the GPU's, such as one that a fault names.
+    ///
+    /// # Examples
+    /// ```
+    /// let device = nv_host::Device::open_best()?;
+    /// let buffer = device.upload(&[0_u8; 100])?;
+    /// let found = device.neighbours(buffer.va().0 + 99);
+    /// assert_eq!(found.at.map(|region| region.bytes), Some(100));
+    /// assert_eq!(device.neighbours(buffer.va().0 + 100).below.map(|region| region.start), Some(buffer.va()));
+    /// # Ok::<(), nv_host::Error>(())
+    /// ```
+    #[must_use]
+    pub fn neighbours(&self, address: u64) -> Neighbours {
+        self.inner.neighbours(address)
+    }
+
     pub(crate) fn inner(&self) -> &Arc<ContextInner> {
         &self.inner
     }
 
-    pub(crate) fn allocate(&self, bytes: u64, placement: Placement) -> Result<Allocation, Error> {
-        self.inner.allocate(bytes, placement)
+    pub(crate) fn allocate(
+        &self,
+        bytes: u64,
+        placement: Placement,
+        what: Use,
+    ) -> Result<Allocation, Error> {
+        self.inner.allocate(bytes, placement, what)
     }
 
     /// Takes over memory that work in flight may still use.
@@ -232,6 +253,11 @@ impl ContextInner {
         &self.space
     }
 
+    /// What memory lies at and around an address.
+    pub(crate) fn neighbours(&self, address: u64) -> Neighbours {
+        self.space.regions().around(address)
+    }
+
     pub(crate) fn classes(&self) -> &ClassSet {
         &self.info.classes
     }
@@ -259,9 +285,14 @@ impl ContextInner {
     }
 
     /// Allocates; where memory is short, once more after what was given up has been freed.
-    pub(crate) fn allocate(&self, bytes: u64, placement: Placement) -> Result<Allocation, Error> {
+    pub(crate) fn allocate(
+        &self,
+        bytes: u64,
+        placement: Placement,
+        what: Use,
+    ) -> Result<Allocation, Error> {
         self.reap();
-        match Allocation::new(&self.objects, &self.space, bytes, placement) {
+        match Allocation::new(&self.objects, &self.space, bytes, placement, what) {
             Err(Error::OutOfMemory { .. }) if !lock(&self.retired).is_empty() => {
                 for stream in self.live_streams() {
                     // A stream that cannot be waited for keeps its memory; the allocation then fails as before.
@@ -269,7 +300,7 @@ impl ContextInner {
                     stream.settle(self.limit);
                 }
                 self.reap();
-                Allocation::new(&self.objects, &self.space, bytes, placement)
+                Allocation::new(&self.objects, &self.space, bytes, placement, what)
             }
             result => result,
         }

@@ -57,7 +57,7 @@ pub use error::Error;
 pub use fault::{BadAccess, FaultReport, SmError};
 pub use launch::Launch;
 pub use mapping::Mapping;
-pub use memory::{Buffer, Element, Placement};
+pub use memory::{Buffer, Element, Neighbours, Placement, Region, Use};
 pub use module::{Function, Module};
 pub use space::MapMode;
 pub use stream::{Event, Stream};

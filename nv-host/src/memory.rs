@@ -1,5 +1,7 @@
 //! Memory that the GPU can reach: allocations, and typed buffers over them.
 
+mod regions;
+
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -11,6 +13,9 @@ use crate::context::Context;
 use crate::object::RmObject;
 use crate::space::AddressSpace;
 use crate::{Error, Mapping, calls};
+
+pub(crate) use regions::Regions;
+pub use regions::{Neighbours, Region, Use};
 
 /// Where memory lies and who can reach it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -43,7 +48,9 @@ impl Allocation {
         space: &Arc<AddressSpace>,
         bytes: u64,
         placement: Placement,
+        what: Use,
     ) -> Result<Self, Error> {
+        let asked = bytes;
         let (memory, bytes) = calls::memory(objects, bytes, placement)?;
         let mapping = match placement {
             Placement::Device => None,
@@ -55,6 +62,7 @@ impl Allocation {
             )?),
         };
         let va = space.map(memory.handle(), bytes)?;
+        space.regions().insert(va, asked, what);
         Ok(Self {
             space: Arc::clone(space),
             va,
@@ -86,6 +94,7 @@ impl Allocation {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
+        self.space.regions().remove(self.va);
         self.space.unmap(self.memory.handle(), self.va, self.bytes);
     }
 }
@@ -119,7 +128,7 @@ impl<T: Element> Buffer<T> {
                 "a buffer holds at least one byte".into(),
             ));
         }
-        let allocation = Arc::new(context.allocate(bytes as u64, placement)?);
+        let allocation = Arc::new(context.allocate(bytes as u64, placement, Use::Buffer)?);
         let va = allocation.va();
         Ok(Self {
             context: context.clone(),

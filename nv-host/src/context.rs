@@ -11,6 +11,7 @@ use crate::Error;
 use crate::calls::{self, Objects};
 use crate::device::{Info, Options};
 use crate::driver::{Doorbell, Driver};
+use crate::fault::Submission;
 use crate::group::Group;
 use crate::local::LocalMemory;
 use crate::memory::{Allocation, Buffer, Element, Neighbours, Placement, Use};
@@ -349,6 +350,14 @@ impl ContextInner {
         streams
             .iter()
             .filter_map(|(stream, _)| stream.upgrade())
+            .collect()
+    }
+
+    /// What other streams of a stream's group have in flight, as far as nobody uses them just now.
+    pub(crate) fn in_flight_beside(&self, stream: &StreamInner) -> Vec<Submission> {
+        self.live_streams()
+            .iter()
+            .filter_map(|other| other.in_flight_if_beside(self, stream))
             .collect()
     }
 

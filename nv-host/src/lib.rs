@@ -54,7 +54,9 @@ pub use args::{Arg, ArgBytes};
 pub use context::Context;
 pub use device::{Backend, Device, Info, Options};
 pub use error::Error;
-pub use fault::{BadAccess, FaultReport, SmError};
+pub use fault::{
+    AskedLaunch, BadAccess, Doubt, FaultKind, FaultReport, MemoryPlace, SmError, Submission, code_name,
+};
 pub use launch::Launch;
 pub use mapping::Mapping;
 pub use memory::{Buffer, Element, Neighbours, Placement, Region, Use};

@@ -1,14 +1,17 @@
 //! Streams: work that runs in the order in which it was submitted.
 
 mod copies;
+mod inspect;
 mod launches;
 mod queue;
+mod raw;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Error;
 use crate::context::{Context, lock};
+use crate::fault::FaultReport;
 use crate::launch::Launch;
 use crate::memory::{Buffer, Element};
 use crate::module::Function;
@@ -122,6 +125,34 @@ impl Stream {
     /// [`Error::Timeout`] or [`Error::Fault`].
     pub fn synchronize_within(&self, limit: Duration) -> Result<(), Error> {
         self.inner.synchronize(self.context.inner(), limit)
+    }
+
+    /// All that can be known of the stream's state: what it has in flight, and what the driver and every multiprocessor
+    /// say of errors. For a stream that does not end though nothing was reported; it changes nothing.
+    #[must_use]
+    pub fn diagnose(&self) -> FaultReport {
+        self.inner.diagnose(self.context.inner())
+    }
+
+    /// Gives up the work in flight: once the last clone of the stream and its events are gone, its channel ends at once,
+    /// whatever runs on it. Without this the drop first waits for the work, as long as the device's limit allows.
+    ///
+    /// This is how to get rid of a kernel that never ends. If work is cut off, the driver ends the other streams of
+    /// the same context with it; memory and modules stay, and new streams work.
+    ///
+    /// # Examples
+    /// ```
+    /// # fn main() -> Result<(), nv_host::Error> {
+    /// let device = nv_host::Device::open_best()?;
+    /// let stream = device.stream()?;
+    /// if let Err(nv_host::Error::Timeout { .. }) = stream.synchronize() {
+    ///     stream.abandon();
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn abandon(self) {
+        self.inner.abandon();
     }
 
     pub(crate) fn inner(&self) -> &Arc<StreamInner> {

@@ -1,6 +1,6 @@
 //! Which memory of an address space is in use, for what: so that an address that a fault names can be placed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Mutex;
@@ -65,12 +65,16 @@ pub struct Neighbours {
     pub below: Option<Region>,
     /// The nearest region that begins above the address.
     pub above: Option<Region>,
+    /// Of the regions given up lately, the newest that held the address.
+    pub freed: Option<Region>,
 }
 
 /// The regions in use, by first address: apart from each other, and none empty.
 #[derive(Debug, Default)]
 pub(crate) struct Regions {
     used: Mutex<BTreeMap<u64, (u64, Use)>>,
+    /// Those given up last, newest first.
+    freed: Mutex<VecDeque<Region>>,
 }
 
 impl Regions {
@@ -79,9 +83,16 @@ impl Regions {
         lock(&self.used).insert(start.0, (bytes, what));
     }
 
-    /// Forgets the region that begins at `start`.
+    /// How many regions given up are remembered.
+    const FREED: usize = 64;
+
+    /// Forgets the region that begins at `start`, but for having been there.
     pub(crate) fn remove(&self, start: GpuVa) {
-        lock(&self.used).remove(&start.0);
+        if let Some((bytes, what)) = lock(&self.used).remove(&start.0) {
+            let mut freed = lock(&self.freed);
+            freed.truncate(Self::FREED - 1);
+            freed.push_front(Region { start, bytes, what });
+        }
     }
 
     /// What lies at and around `address`.
@@ -102,7 +113,17 @@ impl Regions {
             .range((Excluded(address), Unbounded))
             .next()
             .map(region);
-        Neighbours { at, below, above }
+        let freed = lock(&self.freed);
+        let freed = freed
+            .iter()
+            .find(|region| (region.start.0..region.end().0).contains(&address))
+            .copied();
+        Neighbours {
+            at,
+            below,
+            above,
+            freed,
+        }
     }
 }
 
@@ -142,11 +163,21 @@ mod tests {
                 at: at.copied(),
                 below: below.copied(),
                 above: above.copied(),
+                freed: None,
             };
             assert_eq!(found, expected, "{address:#x}");
         }
         regions.remove(GpuVa(0x1200));
         assert_eq!(regions.around(0x1200).at, None);
         assert_eq!(regions.around(0x1200).below.unwrap().start, GpuVa(0x1000));
+        // What was there is remembered, the newest of the last few.
+        assert_eq!(regions.around(0x1200).freed.unwrap().start, GpuVa(0x1200));
+        assert_eq!(regions.around(0x1201).freed, None);
+        for at in 0..Regions::FREED as u64 {
+            regions.insert(GpuVa(0x10000 + at), 1, Use::Code);
+            regions.remove(GpuVa(0x10000 + at));
+        }
+        assert_eq!(regions.around(0x1200).freed, None);
+        assert_eq!(regions.around(0x10000).freed.unwrap().what, Use::Code);
     }
 }

@@ -12,7 +12,7 @@ use nv_proto::push::{PushWriter, Subchannel};
 use crate::Error;
 use crate::channel::{COMMAND_BYTES, COMMANDS, Channel, LAUNCH_BYTES, RING_ENTRIES, TIMELINE};
 use crate::context::{ContextInner, lock};
-use crate::fault::FaultReport;
+use crate::fault::{FaultReport, InFlight, Submission};
 use crate::group::Group;
 use crate::launch::{LaunchScratch, WINDOWS};
 use crate::local::LocalMemory;
@@ -40,6 +40,8 @@ pub(super) enum Work<'a> {
     Copy,
     /// A wait for another stream.
     Wait,
+    /// Words of the caller's own.
+    Words,
 }
 
 impl<'a> Work<'a> {
@@ -69,6 +71,8 @@ pub(crate) struct StreamInner {
     progress: Arc<Progress>,
     group: Arc<Group>,
     pub(super) limit: Duration,
+    /// Whether its end waits for nothing.
+    abandoned: AtomicBool,
 }
 
 /// How far a stream's work has got. It is there for as long as its channel is, also while the stream is being
@@ -115,11 +119,11 @@ impl Drop for Progress {
 #[derive(Debug)]
 pub(super) struct State {
     cursor: RingCursor,
-    commands: Ring,
+    pub(super) commands: Ring,
     pub(super) launches: Ring,
     /// By ring slot.
     marks: Box<[Mark]>,
-    pending: Pending,
+    pub(super) pending: Pending,
     /// The local memory that the channel was last told of.
     pub(super) local: LocalMemory,
     /// The modules that the channel's instruction caches are up to date with.
@@ -131,6 +135,13 @@ pub(super) struct State {
     /// their stream is dropped.
     awaited: Box<[Option<Arc<Allocation>>]>,
     fault: Option<Arc<FaultReport>>,
+}
+
+impl State {
+    /// The slot of the ring for the entry of this number.
+    pub(super) fn slot(&self, entry: u64) -> u32 {
+        self.cursor.slot(entry)
+    }
 }
 
 /// Words of one submission: the longest is a first launch with its set-up.
@@ -166,6 +177,7 @@ impl StreamInner {
             progress,
             group: Arc::clone(group),
             limit: context.limit(),
+            abandoned: AtomicBool::new(false),
         };
         stream.set_up(context)?;
         Ok(stream)
@@ -260,10 +272,7 @@ impl StreamInner {
         work: Work<'_>,
         fill: impl FnOnce(&mut PushWriter<'_>, u64) -> Result<Pending, Error>,
     ) -> Result<u64, Error> {
-        // Of what is known to be dead, the memory is free already.
-        if state.fault.is_some() || self.is_dead() {
-            return Err(self.fail(context, state));
-        }
+        self.check_alive(context, state)?;
         let value = self.submitted() + 1;
         let timeline = self.channel.page_va(TIMELINE);
         let mut words = [0; WORDS];
@@ -280,17 +289,53 @@ impl StreamInner {
             )?;
         }
         let words = push.finish();
+        self.enqueue(context, state, work, value, [&[], words], pending)?;
+        Ok(value)
+    }
 
-        let bytes = size_of_val(words) as u64;
+    /// Refuses work on a stream that a fault has ended: of what is known to be dead, the memory is free already.
+    pub(super) fn check_alive(
+        &self,
+        context: &ContextInner,
+        state: &mut State,
+    ) -> Result<(), Error> {
+        if state.fault.is_some() || self.is_dead() {
+            return Err(self.fail(context, state));
+        }
+        Ok(())
+    }
+
+    /// Publishes words, which lie in two places, as one entry: the submission of this value.
+    pub(super) fn enqueue(
+        &self,
+        context: &ContextInner,
+        state: &mut State,
+        work: Work<'_>,
+        value: u64,
+        [first, rest]: [&[u32]; 2],
+        pending: Pending,
+    ) -> Result<(), Error> {
+        let bytes = size_of_val(first) as u64;
+        let total = bytes + size_of_val(rest) as u64;
         // First what may fail, so that no space is taken that no submission stands for.
         self.make_slot(context, state)?;
-        let offset = self.take(context, state, Which::Commands, bytes, 4)?;
-        let at = COMMANDS + offset;
-        self.channel
-            .area()?
-            .write(at as usize, zerocopy::IntoBytes::as_bytes(words))?;
-        let entry = GpEntry::new(self.channel.area_va(at), words.len() as u32)?;
+        let at = COMMANDS + self.take(context, state, Which::Commands, total, 4)?;
+        let area = self.channel.area()?;
+        area.write(at as usize, zerocopy::IntoBytes::as_bytes(first))?;
+        area.write((at + bytes) as usize, zerocopy::IntoBytes::as_bytes(rest))?;
+        let entry = GpEntry::new(self.channel.area_va(at), (first.len() + rest.len()) as u32)?;
+        self.publish_entry(state, work, value, entry, pending)
+    }
 
+    /// Publishes an entry as the submission of this value; the ring has a slot for it.
+    pub(super) fn publish_entry(
+        &self,
+        state: &mut State,
+        work: Work<'_>,
+        value: u64,
+        entry: GpEntry,
+        pending: Pending,
+    ) -> Result<(), Error> {
         let Some(slot) = state.cursor.push() else {
             return Err(Error::Unsupported(
                 "the ring has no free slot although one was made".into(),
@@ -311,8 +356,7 @@ impl StreamInner {
         }
         state.pending = pending;
         self.progress.submitted.store(value, Ordering::Release);
-        self.channel.publish(slot, entry, state.cursor.gp_put())?;
-        Ok(value)
+        self.channel.publish(slot, entry, state.cursor.gp_put())
     }
 
     /// Takes space of one of the rings, waiting for work in flight to give some back.
@@ -346,7 +390,7 @@ impl StreamInner {
     }
 
     /// Makes sure that the ring has a free slot.
-    fn make_slot(&self, context: &ContextInner, state: &mut State) -> Result<(), Error> {
+    pub(super) fn make_slot(&self, context: &ContextInner, state: &mut State) -> Result<(), Error> {
         while state.cursor.is_full() {
             self.reclaim_one(context, state)?;
         }
@@ -430,21 +474,60 @@ impl StreamInner {
     }
 
     fn timeout(&self, context: &ContextInner, state: &State, value: u64, limit: Duration) -> Error {
+        let report = FaultReport::of_time_limit(
+            context,
+            &self.channel,
+            self.all_in_flight(context, state),
+            limit,
+        );
         let next = self.completed() + 1;
         let mut what = format!("submission {next} of {value} on this stream");
-        if let Some(label) = self.label(state, next) {
-            what.push_str(&format!(" (kernel {label})"));
+        if let Some(kernel) = &report.kernel {
+            what.push_str(&format!(" (kernel {kernel})"));
         }
-        // A simulated GPU knows why it hangs.
-        let driver = &context.objects().driver;
-        if let Some(why) = driver.explain_fault(self.channel.handle()) {
-            what.push_str(&format!(" ({why})"));
+        Error::Timeout {
+            what,
+            limit,
+            report: Some(Arc::new(report)),
         }
-        Error::Timeout { what, limit }
+    }
+
+    /// All that can be known of the stream's state.
+    pub(super) fn diagnose(&self, context: &ContextInner) -> FaultReport {
+        let in_flight = self.all_in_flight(context, &lock(&self.state));
+        FaultReport::read(context, &self.channel, in_flight)
+    }
+
+    /// What is in flight on the stream and on the others of its group.
+    fn all_in_flight(&self, context: &ContextInner, state: &State) -> InFlight {
+        InFlight {
+            own: self.in_flight(context, state),
+            beside: context.in_flight_beside(self),
+        }
+    }
+
+    /// What is in flight on this stream if it is another one of the group of `stream`, and nobody uses it just now.
+    pub(crate) fn in_flight_if_beside(
+        &self,
+        context: &ContextInner,
+        stream: &Self,
+    ) -> Option<Submission> {
+        if std::ptr::eq(self, stream) || !Arc::ptr_eq(&self.group, &stream.group) {
+            return None;
+        }
+        match self.state.try_lock() {
+            Ok(state) => self.in_flight(context, &state),
+            Err(_) => None,
+        }
+    }
+
+    /// Has the end of the stream wait for nothing.
+    pub(crate) fn abandon(&self) {
+        self.abandoned.store(true, Ordering::Release);
     }
 
     /// The kernel of a submission.
-    fn label(&self, state: &State, value: u64) -> Option<Arc<str>> {
+    pub(super) fn label(&self, state: &State, value: u64) -> Option<Arc<str>> {
         let slot = state.cursor.slot(value.checked_sub(1)?);
         state.labels.get(slot as usize).cloned().flatten()
     }
@@ -464,8 +547,8 @@ impl StreamInner {
             return Arc::clone(report);
         }
         self.group.set_dead();
-        let launch = self.label(state, self.completed() + 1);
-        Arc::new(FaultReport::read(context, &self.channel, launch))
+        let in_flight = self.all_in_flight(context, state);
+        Arc::new(FaultReport::read(context, &self.channel, in_flight))
     }
 }
 
@@ -474,8 +557,13 @@ impl Drop for StreamInner {
     /// device's limit is ended with the channel, and the driver then ends all channels of the group (seen on an
     /// H200: notifier code 45, preemptive removal), so that streams made later need a new one.
     fn drop(&mut self) {
+        let limit = if self.abandoned.load(Ordering::Acquire) {
+            Duration::ZERO
+        } else {
+            self.limit
+        };
         if !self.is_over(self.submitted())
-            && self.wait_raw(self.submitted(), self.limit) != Outcome::Done
+            && self.wait_raw(self.submitted(), limit) != Outcome::Done
         {
             self.group.close();
             self.progress.cut_off.store(true, Ordering::Release);

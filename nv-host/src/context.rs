@@ -14,7 +14,7 @@ use crate::driver::{Doorbell, Driver};
 use crate::fault::Submission;
 use crate::group::Group;
 use crate::local::LocalMemory;
-use crate::memory::{Allocation, Buffer, Element, Neighbours, Placement, Use};
+use crate::memory::{Allocation, Buffer, Element, Neighbours, Placement, Pool, RetireList, Use};
 use crate::module::{CodeMap, Module};
 use crate::object::RmObject;
 use crate::space::{AddressSpace, MapMode};
@@ -36,8 +36,10 @@ pub(crate) struct ContextInner {
     stream: Mutex<Option<Arc<StreamInner>>>,
     staging: Mutex<Option<Staging>>,
     streams: Mutex<Vec<(Weak<StreamInner>, Weak<Progress>)>>,
-    retired: Mutex<Vec<Retired>>,
+    retired: RetireList,
     local: Mutex<LocalMemory>,
+    /// Ends after all that may hold a block of it.
+    pool: Arc<Pool>,
     group: Mutex<Option<Arc<Group>>>,
     pub(crate) code: Mutex<CodeMap>,
     /// Counts modules loaded: a stream that has not seen the newest drops its instruction caches first.
@@ -50,23 +52,6 @@ pub(crate) struct ContextInner {
     objects: Objects,
     info: Info,
     limit: Duration,
-}
-
-/// Memory that ends once the work submitted before it was given up has ended.
-#[derive(Debug)]
-struct Retired {
-    allocation: Arc<Allocation>,
-    after: Vec<(Weak<Progress>, u64)>,
-}
-
-impl Retired {
-    fn is_over(&self) -> bool {
-        self.after.iter().all(|(progress, value)| {
-            progress
-                .upgrade()
-                .is_none_or(|progress| progress.is_over(*value))
-        })
-    }
 }
 
 /// Locks, and carries on with the value where another thread panicked: no state here is left half-made.
@@ -92,8 +77,9 @@ impl Context {
             stream: Mutex::default(),
             staging: Mutex::default(),
             streams: Mutex::default(),
-            retired: Mutex::default(),
+            retired: RetireList::default(),
             local: Mutex::default(),
+            pool: Arc::new(Pool::new(&objects, &space)),
             group: Mutex::default(),
             code: Mutex::default(),
             code_generation: AtomicU64::new(0),
@@ -194,7 +180,7 @@ impl Context {
         for stream in self.inner.live_streams() {
             stream.synchronize(&self.inner, self.inner.limit)?;
         }
-        self.inner.reap();
+        self.inner.retired.reap();
         Ok(())
     }
 
@@ -292,16 +278,19 @@ impl ContextInner {
         placement: Placement,
         what: Use,
     ) -> Result<Allocation, Error> {
-        self.reap();
-        match Allocation::new(&self.objects, &self.space, bytes, placement, what) {
-            Err(Error::OutOfMemory { .. }) if !lock(&self.retired).is_empty() => {
-                for stream in self.live_streams() {
-                    // A stream that cannot be waited for keeps its memory; the allocation then fails as before.
-                    // The caller may be a launch, which holds its stream's state.
-                    stream.settle(self.limit);
+        self.retired.reap_some();
+        match self.pool.allocate(bytes, placement, what) {
+            Err(Error::OutOfMemory { .. }) => {
+                if !self.retired.is_empty() {
+                    for stream in self.live_streams() {
+                        // A stream that cannot be waited for keeps its memory; the allocation then fails as before.
+                        // The caller may be a launch, which holds its stream's state.
+                        stream.settle(self.limit);
+                    }
+                    self.retired.reap();
                 }
-                self.reap();
-                Allocation::new(&self.objects, &self.space, bytes, placement, what)
+                self.pool.trim();
+                self.pool.allocate(bytes, placement, what)
             }
             result => result,
         }
@@ -313,35 +302,7 @@ impl ContextInner {
             .iter()
             .filter_map(|(_, progress)| progress.upgrade())
             .collect();
-        let after: Vec<_> = running
-            .iter()
-            .map(|progress| (Arc::downgrade(progress), progress.submitted()))
-            .zip(&running)
-            .filter(|((_, submitted), progress)| !progress.is_over(*submitted))
-            .map(|(after, _)| after)
-            .collect();
-        if !after.is_empty() {
-            lock(&self.retired).push(Retired { allocation, after });
-        }
-    }
-
-    /// Frees the memory whose work has ended.
-    fn reap(&self) {
-        let over: Vec<Retired> = {
-            let mut retired = lock(&self.retired);
-            if retired.is_empty() {
-                return;
-            }
-            retired
-                .extract_if(.., |retired| retired.is_over())
-                .collect()
-        };
-        // Freed here, with the lock no longer held.
-        drop(
-            over.into_iter()
-                .map(|retired| retired.allocation)
-                .collect::<Vec<_>>(),
-        );
+        self.retired.push(allocation, &running);
     }
 
     fn live_streams(&self) -> Vec<Arc<StreamInner>> {
@@ -429,3 +390,5 @@ impl ContextInner {
 
 #[cfg(all(test, feature = "sim"))]
 mod refusals;
+#[cfg(all(test, feature = "sim"))]
+mod small;

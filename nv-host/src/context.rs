@@ -11,7 +11,7 @@ use crate::Error;
 use crate::calls::{self, Objects};
 use crate::device::{Info, Options};
 use crate::driver::{Doorbell, Driver};
-use crate::fault::Submission;
+use crate::fault::{MemoryPlace, Submission};
 use crate::group::Group;
 use crate::local::LocalMemory;
 use crate::memory::{Allocation, Buffer, Element, Neighbours, Placement, Pool, RetireList, Use};
@@ -243,6 +243,16 @@ impl ContextInner {
     /// What memory lies at and around an address.
     pub(crate) fn neighbours(&self, address: u64) -> Neighbours {
         self.space.regions().around(address)
+    }
+
+    /// Where an address lies among the memory of the context.
+    pub(crate) fn place(&self, address: u64) -> MemoryPlace {
+        let regions = self.space.regions();
+        MemoryPlace::of(
+            address,
+            &regions.around(address),
+            regions.buffers_around(address),
+        )
     }
 
     pub(crate) fn classes(&self) -> &ClassSet {

@@ -122,11 +122,22 @@ impl FaultReport {
         let mut report = Self::known(context, channel, in_flight);
         report.limit = Some(limit);
         report.kind = FaultKind::TimeLimit;
+        // Each stream ends in its own time: what others run does not matter.
+        report.kernel = report
+            .submission
+            .as_ref()
+            .and_then(|own| Some(own.only_kernel()?.to_owned()));
+        report.beside.clear();
         report
     }
 
-    /// Asks the driver for all that it knows.
-    pub(crate) fn read(context: &ContextInner, channel: &Channel, in_flight: InFlight) -> Self {
+    /// Asks the driver for all that it knows. `is_alive` is whether the stream is one that nothing has ended yet.
+    pub(crate) fn read(
+        context: &ContextInner,
+        channel: &Channel,
+        in_flight: InFlight,
+        is_alive: bool,
+    ) -> Self {
         let mut report = Self::known(context, channel, in_flight);
         match channel.debugger() {
             Some(debugger) => {
@@ -137,7 +148,7 @@ impl FaultReport {
                 .missing
                 .push("the multiprocessors: the driver refused a debugger object".into()),
         }
-        report.judge();
+        report.judge(is_alive);
         report
     }
 
@@ -150,6 +161,7 @@ impl FaultReport {
             time: notification.map(|notification| notification.time),
             kernel: own
                 .as_ref()
+                .filter(|_| beside.is_empty())
                 .and_then(|own| own.only_kernel())
                 .map(str::to_owned),
             submission: own,
@@ -195,7 +207,7 @@ impl FaultReport {
                     kind => kind,
                 };
                 let memory = (kind == FaultKind::MisalignedAddress && address != 0)
-                    .then(|| MemoryPlace::of(address, &context.neighbours(address)));
+                    .then(|| context.place(address));
                 self.sms.push(SmError {
                     sm,
                     global_esr,
@@ -227,7 +239,7 @@ impl FaultReport {
                             address,
                             fault: entry.fault_type.get(),
                             access: entry.access_type.get(),
-                            place: MemoryPlace::of(address, &context.neighbours(address)),
+                            place: context.place(address),
                         }
                     })
                     .collect();
@@ -237,7 +249,7 @@ impl FaultReport {
     }
 
     /// Draws the conclusions: the kind, and the kernel.
-    fn judge(&mut self) {
+    fn judge(&mut self, is_alive: bool) {
         let launches: Vec<&AskedLaunch> = self
             .submission
             .iter()
@@ -272,6 +284,7 @@ impl FaultReport {
                 FaultKind::EngineException => doubted.unwrap_or(FaultKind::EngineException),
                 kind => kind,
             },
+            (None, None, None) if is_alive => FaultKind::NoFault,
             (None, None, None) => FaultKind::Unknown,
         };
         if let Some((kernel, _)) = self.sms.iter().find_map(|error| error.place.as_ref()) {
@@ -411,7 +424,9 @@ impl fmt::Display for Details<'_> {
             write!(f, "\n  not known: {missing}")?;
         }
         let stream = match report.kind {
-            FaultKind::TimeLimit => "the stream goes on; to end it, abandon it and make another",
+            FaultKind::TimeLimit | FaultKind::NoFault => {
+                "the stream goes on; to end it, abandon it and make another"
+            }
             FaultKind::HardwareError => "the stream is dead",
             _ => "the stream is dead, memory is as the GPU left it, and a new stream works",
         };

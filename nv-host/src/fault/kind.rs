@@ -48,6 +48,8 @@ pub enum FaultKind {
     HardwareError,
     /// Nothing was reported, and the work did not end in its time.
     TimeLimit,
+    /// Nothing was reported, and the stream goes on: its work still runs, or has ended.
+    NoFault,
     /// The stream was ended without a word of why.
     #[default]
     Unknown,
@@ -79,6 +81,7 @@ impl FaultKind {
             Self::Removed => "removed",
             Self::HardwareError => "hardware_error",
             Self::TimeLimit => "time_limit",
+            Self::NoFault => "no_fault",
             Self::Unknown => "unknown",
         }
     }
@@ -104,7 +107,9 @@ impl FaultKind {
             Self::BadDescriptor => "print the descriptor with `nv qmd`",
             Self::CopyError => "check the copy's addresses and sizes",
             Self::HardwareError => "look into the kernel log (`dmesg`); the GPU may need a reset",
-            Self::TimeLimit => "give the work more time, or see why it does not end",
+            Self::TimeLimit | Self::NoFault => {
+                "give the work more time, or see why it does not end"
+            }
             Self::ProgramError | Self::EngineException | Self::Removed | Self::Unknown => {
                 "the kernel log (`dmesg`, NVRM) may tell more"
             }
@@ -151,9 +156,17 @@ impl FaultKind {
             39..=41 | 70..=72 | 75..=77 | 85 | 126..=135 => Self::CopyError,
             43 | 45 => Self::Removed,
             69 => Self::BadMethod,
-            48 | 58..=64 | 74 | 78 | 79 | 90 | 92..=95 | 110 | 119..=125 | 136..=140 | 143..=176 => {
-                Self::HardwareError
-            }
+            48
+            | 58..=64
+            | 74
+            | 78
+            | 79
+            | 90
+            | 92..=95
+            | 110
+            | 119..=125
+            | 136..=140
+            | 143..=176 => Self::HardwareError,
             _ => Self::Unknown,
         }
     }
@@ -183,6 +196,7 @@ impl fmt::Display for FaultKind {
             Self::Removed => "channel removed by the driver",
             Self::HardwareError => "hardware error",
             Self::TimeLimit => "time limit",
+            Self::NoFault => "no fault reported",
             Self::Unknown => "stream ended without a cause given",
         })
     }

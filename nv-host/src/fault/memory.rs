@@ -14,9 +14,9 @@ pub enum MemoryPlace {
     Null,
     /// In memory that is there, so many bytes from its start.
     Inside(Region, u64),
-    /// So many bytes past the end of memory that is there, nearer to it than to any other.
+    /// So many bytes past the end of a buffer, nearer to it than to any other; of other memory where there is no buffer.
     Past(Region, u64),
-    /// So many bytes before the start of memory that is there, nearer to it than to any other.
+    /// So many bytes before the start of a buffer, nearer to it than to any other; of other memory where there is none.
     Before(Region, u64),
     /// In memory that was freed, so many bytes from its start.
     Freed(Region, u64),
@@ -29,28 +29,29 @@ impl MemoryPlace {
     /// How far behind a null pointer an access still counts as one through it.
     const NULL_BYTES: u64 = 0x1_0000;
 
-    pub(super) fn of(address: u64, around: &Neighbours) -> Self {
-        let Neighbours {
-            at,
-            below,
-            above,
-            freed,
-        } = *around;
+    /// Where `address` lies, given what is around it and the nearest buffers below and above.
+    pub(crate) fn of(
+        address: u64,
+        around: &Neighbours,
+        (below, above): (Option<Region>, Option<Region>),
+    ) -> Self {
         if address < Self::NULL_BYTES {
             return Self::Null;
         }
-        if let Some(region) = at {
+        if let Some(region) = around.at {
             return Self::Inside(region, address - region.start.0);
         }
-        if let Some(region) = freed {
+        if let Some(region) = around.freed {
             return Self::Freed(region, address - region.start.0);
         }
-        let past = below.map(|region| (address - region.end().0, region));
-        let before = above.map(|region| (region.start.0 - address, region));
+        let past = below
+            .or(around.below)
+            .map(|region| (address.saturating_sub(region.end().0), region));
+        let before = above
+            .or(around.above)
+            .map(|region| (region.start.0.saturating_sub(address), region));
         match (past, before) {
-            (Some((past, region)), Some((before, _))) if past <= before => {
-                Self::Past(region, past)
-            }
+            (Some((past, region)), Some((before, _))) if past <= before => Self::Past(region, past),
             (_, Some((before, region))) => Self::Before(region, before),
             (Some((past, region)), None) => Self::Past(region, past),
             (None, None) => Self::Nowhere,
@@ -102,19 +103,32 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// A size or a distance, in the largest unit that it is a multiple of.
+/// A size or a distance: exact in the largest unit that it is a multiple of, and about where it is large.
 struct Bytes(u64);
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
-        match units
-            .iter()
-            .find(|(shift, _)| self.0 != 0 && self.0.is_multiple_of(1 << shift))
-        {
-            Some((shift, unit)) => write!(f, "{} {unit}", self.0 >> shift),
-            None if self.0 == 1 => f.write_str("1 byte"),
-            None => write!(f, "{} bytes", self.0),
+        const UNITS: [(u32, &str); 4] = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+        let bytes = self.0;
+        for (shift, unit) in UNITS {
+            if bytes >> shift == 0 {
+                continue;
+            }
+            if bytes.is_multiple_of(1 << shift) {
+                return write!(f, "{} {unit}", bytes >> shift);
+            }
+            if bytes >> 20 != 0 {
+                return write!(
+                    f,
+                    "about {:.1} {unit}",
+                    bytes as f64 / (1_u64 << shift) as f64
+                );
+            }
+            break;
+        }
+        match bytes {
+            1 => f.write_str("1 byte"),
+            _ => write!(f, "{bytes} bytes"),
         }
     }
 }
@@ -143,6 +157,7 @@ mod tests {
                     above,
                     freed,
                 },
+                (below, above),
             )
             .to_string()
         };
@@ -168,8 +183,9 @@ mod tests {
             "16 bytes into a buffer of 24 bytes at 0x200000, which was freed"
         );
         assert_eq!(
-            text(u64::MAX, None, None, None, None),
-            "no memory near it"
+            text(0xf_0010_0fff, None, low, None, None),
+            "about 60.0 GiB past the end of a buffer of 4 KiB at 0x100000"
         );
+        assert_eq!(text(u64::MAX, None, None, None, None), "no memory near it");
     }
 }

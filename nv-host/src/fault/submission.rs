@@ -21,6 +21,8 @@ pub struct Submission {
     pub newest: u64,
     /// The launches in it, in order, at most 64.
     pub launches: Vec<AskedLaunch>,
+    /// Launch descriptors that lie where they cannot be read from here, at most 8.
+    pub unread: Vec<GpuVa>,
     /// The kernel that it was submitted for, where its words tell of no launch.
     pub kernel: Option<String>,
     /// What in it makes no sense, at most 8.
@@ -66,6 +68,8 @@ impl fmt::Display for Doubt {
 
 /// How many launches are listed.
 const LAUNCHES: usize = 64;
+/// How many descriptors are listed that cannot be read.
+const UNREAD: usize = 8;
 /// How many doubts are listed.
 const DOUBTS: usize = 8;
 
@@ -154,6 +158,8 @@ impl Submission {
                 if !look.is_mapped(va) {
                     let text = format!("launch descriptor at {:#x}, where no memory is", va.0);
                     self.doubt(Doubt::Descriptor(text));
+                } else if self.unread.len() < UNREAD {
+                    self.unread.push(va);
                 }
                 return;
             }
@@ -162,9 +168,8 @@ impl Submission {
                 *word = u32::from_le_bytes(bytes.try_into().unwrap_or_default());
             }
             let words = words.get(..version.words()).unwrap_or(&words);
-            let bad = |why: String| {
-                Doubt::Descriptor(format!("launch descriptor at {:#x}: {why}", va.0))
-            };
+            let bad =
+                |why: String| Doubt::Descriptor(format!("launch descriptor at {:#x}: {why}", va.0));
             let qmd = match Qmd::decode_as(version, words) {
                 Ok(qmd) => qmd,
                 Err(error) => return self.doubt(bad(error.to_string())),
@@ -226,16 +231,29 @@ impl Submission {
 
 impl fmt::Display for Submission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "submission {} of {} on its stream", self.number, self.newest)?;
+        write!(
+            f,
+            "submission {} of {} on its stream",
+            self.number, self.newest
+        )?;
         match &*self.launches {
             [] => match &self.kernel {
-                Some(kernel) => write!(f, ", kernel {kernel}"),
-                None if self.doubts.is_empty() => write!(f, ", which launches nothing"),
-                None => Ok(()),
+                Some(kernel) => write!(f, ", kernel {kernel}")?,
+                None if self.doubts.is_empty() && self.unread.is_empty() => {
+                    write!(f, ", which launches nothing")?
+                }
+                None => {}
             },
-            [one] => write!(f, ": {one}"),
-            [first, rest @ ..] => write!(f, ": {first}, and {} more launches", rest.len()),
+            [one] => write!(f, ": {one}")?,
+            [first, rest @ ..] => write!(f, ": {first}, and {} more launches", rest.len())?,
         }
+        for GpuVa(at) in &self.unread {
+            write!(
+                f,
+                "; a launch whose descriptor, at {at:#x}, cannot be read from here"
+            )?;
+        }
+        Ok(())
     }
 }
 

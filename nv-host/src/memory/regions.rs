@@ -125,6 +125,23 @@ impl Regions {
             freed,
         }
     }
+
+    /// The nearest buffers of the program's own below and above `address`: those that it may have meant.
+    pub(crate) fn buffers_around(&self, address: u64) -> (Option<Region>, Option<Region>) {
+        let used = lock(&self.used);
+        let buffer = |(start, (bytes, what)): (&u64, &(u64, Use))| {
+            (*what == Use::Buffer).then_some(Region {
+                start: GpuVa(*start),
+                bytes: *bytes,
+                what: *what,
+            })
+        };
+        let below = used.range(..=address).rev().find_map(buffer);
+        let above = used
+            .range((Excluded(address), Unbounded))
+            .find_map(buffer);
+        (below.filter(|below| below.end().0 <= address), above)
+    }
 }
 
 #[cfg(test)]
@@ -167,6 +184,13 @@ mod tests {
             };
             assert_eq!(found, expected, "{address:#x}");
         }
+        let buffers = |at| {
+            let (below, above) = regions.buffers_around(at);
+            (below.map(|r| r.start.0), above.map(|r| r.start.0))
+        };
+        assert_eq!(buffers(0x1100), (Some(0x1000), Some(0x1200)));
+        assert_eq!(buffers(u64::MAX), (Some(0x8000), None));
+        assert_eq!(buffers(0x8004), (None, None));
         regions.remove(GpuVa(0x1200));
         assert_eq!(regions.around(0x1200).at, None);
         assert_eq!(regions.around(0x1200).below.unwrap().start, GpuVa(0x1000));

@@ -495,7 +495,8 @@ impl StreamInner {
     /// All that can be known of the stream's state.
     pub(super) fn diagnose(&self, context: &ContextInner) -> FaultReport {
         let in_flight = self.all_in_flight(context, &lock(&self.state));
-        FaultReport::read(context, &self.channel, in_flight)
+        let is_alive = !self.is_dead();
+        FaultReport::read(context, &self.channel, in_flight, is_alive)
     }
 
     /// What is in flight on the stream and on the others of its group.
@@ -548,7 +549,7 @@ impl StreamInner {
         }
         self.group.set_dead();
         let in_flight = self.all_in_flight(context, state);
-        Arc::new(FaultReport::read(context, &self.channel, in_flight))
+        Arc::new(FaultReport::read(context, &self.channel, in_flight, false))
     }
 }
 

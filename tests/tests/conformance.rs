@@ -13,10 +13,11 @@ macro_rules! suite {
             suite!(@cases $options, [$($ignore)?], suite::memory, memory, copies, large_copy, early_drop);
             suite!(@cases $options, [$($ignore)?], suite::kernels, vadd, reduction, local_memory, generic_pointers,
                 bad_launches, bad_files, fatbins);
-            suite!(@cases $options, [$($ignore)?], suite::streams, flow_control, streams, threads, time_limit);
-            suite!(@cases $options, [$($ignore)?], suite::faults, faults, contexts, illegal_addresses, illegal_instruction,
-                stack_overflow, endless, last_multiprocessor, raw_words, bad_descriptors, several_streams,
-                neighbours_unharmed);
+            suite!(@cases $options, [$($ignore)?], suite::streams, flow_control, long_stream, streams, threads,
+                time_limit, waiting_sleeps);
+            suite!(@cases $options, [$($ignore)?], suite::faults, faults, contexts, illegal_addresses,
+                illegal_instruction, stack_overflow, endless, last_multiprocessor, raw_words, bad_descriptors,
+                several_streams, neighbours_unharmed);
         }
     };
     (@cases $options:expr, $ignore:tt, $theme:path, $($case:ident),+) => {

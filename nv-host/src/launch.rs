@@ -177,6 +177,16 @@ impl<'a> Launch<'a> {
         self.function
     }
 
+    /// The blocks of its grid.
+    pub(crate) fn blocks(&self) -> Dim3 {
+        self.grid
+    }
+
+    /// The threads of a block.
+    pub(crate) fn threads(&self) -> Dim3 {
+        self.block
+    }
+
     /// Whether all blocks are to be resident together.
     pub(crate) fn is_cooperative(&self) -> bool {
         self.cooperative

@@ -40,6 +40,7 @@ mod memory;
 mod module;
 mod object;
 pub mod probe;
+pub mod profile;
 mod ring;
 mod select;
 mod space;

@@ -37,6 +37,13 @@ impl Stream {
         Self { inner, context }
     }
 
+    /// Its number among the streams of its context, counted from 0: what a profile names it by. The context's own stream
+    /// takes one too when it is first used, and again when it is made anew after a fault.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.inner.id()
+    }
+
     /// The context that it belongs to.
     #[must_use]
     pub fn context(&self) -> &Context {

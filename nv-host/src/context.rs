@@ -19,7 +19,7 @@ use crate::object::RmObject;
 use crate::profile::Sink;
 use crate::space::{AddressSpace, MapMode};
 use crate::staging::Staging;
-use crate::stream::{Progress, Stream, StreamInner};
+use crate::stream::{Progress, Stream, StreamInner, TimePool};
 
 /// An address space of a GPU with its memory, its modules and its streams.
 ///
@@ -44,6 +44,8 @@ pub(crate) struct ContextInner {
     code_generation: AtomicU64,
     /// The profile that new streams record for too.
     pub(crate) profile: Mutex<Option<Arc<Sink>>>,
+    /// Where the times of recorded events go.
+    pub(crate) times: Arc<Mutex<TimePool>>,
     /// Counts streams made.
     streams_made: AtomicU64,
     doorbell: Arc<Doorbell>,
@@ -102,6 +104,7 @@ impl Context {
             code: Mutex::default(),
             code_generation: AtomicU64::new(0),
             profile: Mutex::default(),
+            times: Arc::default(),
             streams_made: AtomicU64::new(0),
             doorbell: Arc::new(doorbell),
             space,

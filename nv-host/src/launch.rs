@@ -328,6 +328,12 @@ impl LaunchScratch {
         })
     }
 
+    /// The descriptor put together last.
+    #[cfg(feature = "tracing")]
+    pub(crate) fn qmd(&self) -> &Qmd {
+        &self.qmd
+    }
+
     /// Bytes that a launch takes in GPU memory.
     pub(crate) fn size(shaped_bank0: u32, cooperative: bool) -> usize {
         shaped_bank0 as usize + QMD_BYTES + if cooperative { MEETING_BYTES } else { 0 }

@@ -61,4 +61,4 @@ pub use mapping::Mapping;
 pub use memory::{Buffer, Element, Placement};
 pub use module::{Function, Module};
 pub use space::MapMode;
-pub use stream::{Event, Stream};
+pub use stream::{Event, GpuTime, Stream};

@@ -1,8 +1,11 @@
 //! Streams: work that runs in the order in which it was submitted.
 
 mod copies;
+#[cfg(feature = "tracing")]
+mod dump;
 mod launches;
 mod queue;
+mod times;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +17,8 @@ use crate::memory::{Buffer, Element};
 use crate::module::Function;
 
 pub(crate) use queue::{Progress, StreamInner};
+pub use times::GpuTime;
+pub(crate) use times::TimePool;
 
 /// Work that runs in the order in which it was submitted, beside that of other streams.
 ///
@@ -30,6 +35,8 @@ pub struct Stream {
 pub struct Event {
     stream: Stream,
     value: u64,
+    /// Where its time is kept, if it is.
+    time: Option<Arc<times::Time>>,
 }
 
 impl Stream {
@@ -78,19 +85,13 @@ impl Stream {
             source.va(),
             source.bytes() as u64,
         )?;
-        Ok(Event {
-            stream: self.clone(),
-            value,
-        })
+        Ok(self.event_at(value))
     }
 
     /// The moment after all work submitted so far.
     #[must_use]
     pub fn event(&self) -> Event {
-        Event {
-            stream: self.clone(),
-            value: self.inner.submitted(),
-        }
+        self.event_at(self.inner.submitted())
     }
 
     /// Has the work submitted from now on wait until `event` is reached, also one of another stream.
@@ -139,6 +140,7 @@ impl Stream {
         Event {
             stream: self.clone(),
             value,
+            time: None,
         }
     }
 }

@@ -226,9 +226,10 @@ impl Span {
         let begin = records
             .iter()
             .map(|record| record.start.min(record.submitted));
-        let end = records
-            .iter()
-            .map(|record| record.end.max(record.submitted));
+        let end = records.iter().map(|record| {
+            let submitted = record.submitted.saturating_add(record.submitting);
+            record.end.max(submitted)
+        });
         let begin = begin.min().unwrap_or_default();
         let length = end.max().unwrap_or_default().saturating_sub(begin);
         Self {

@@ -1,5 +1,6 @@
 //! A stream's channel and what is in flight on it: submission, flow control, waiting.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -70,6 +71,22 @@ impl<'a> Work<'a> {
         };
         let name = self.label().cloned();
         Some(About { name, kind })
+    }
+}
+
+impl fmt::Display for Work<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SetUp => f.write_str("set-up"),
+            Self::Mark => f.write_str("mark"),
+            Self::Launch {
+                kernel,
+                grid,
+                block,
+            } => write!(f, "launch of {kernel}, grid {grid}, block {block}"),
+            Self::Copy { bytes } => write!(f, "copy of {bytes} bytes"),
+            Self::Wait => f.write_str("wait for another stream"),
+        }
     }
 }
 
@@ -411,6 +428,16 @@ impl StreamInner {
         self.channel
             .area()?
             .write(at as usize, zerocopy::IntoBytes::as_bytes(words))?;
+        #[cfg(feature = "tracing")]
+        super::dump::Submission {
+            stream: self.id,
+            value,
+            work,
+            at: self.channel.area_va(at),
+            words,
+            qmd: state.scratch.qmd(),
+        }
+        .dump(context.classes());
         let entry = GpEntry::new(self.channel.area_va(at), words.len() as u32)?;
 
         let Some(slot) = state.cursor.push() else {

@@ -17,9 +17,10 @@ use crate::local::LocalMemory;
 use crate::memory::{Allocation, Buffer, Element, Neighbours, Placement, Pool, RetireList, Use};
 use crate::module::{CodeMap, Module};
 use crate::object::RmObject;
+use crate::profile::Sink;
 use crate::space::{AddressSpace, MapMode};
 use crate::staging::Staging;
-use crate::stream::{Progress, Stream, StreamInner};
+use crate::stream::{Progress, Stream, StreamInner, TimePool};
 
 /// An address space of a GPU with its memory, its modules and its streams.
 ///
@@ -44,6 +45,12 @@ pub(crate) struct ContextInner {
     pub(crate) code: Mutex<CodeMap>,
     /// Counts modules loaded: a stream that has not seen the newest drops its instruction caches first.
     code_generation: AtomicU64,
+    /// The profile that new streams record for too.
+    pub(crate) profile: Mutex<Option<Arc<Sink>>>,
+    /// Where the times of recorded events go.
+    pub(crate) times: Arc<Mutex<TimePool>>,
+    /// Counts streams made.
+    streams_made: AtomicU64,
     doorbell: Arc<Doorbell>,
     space: Arc<AddressSpace>,
     _usermode: RmObject,
@@ -83,6 +90,9 @@ impl Context {
             group: Mutex::default(),
             code: Mutex::default(),
             code_generation: AtomicU64::new(0),
+            profile: Mutex::default(),
+            times: Arc::default(),
+            streams_made: AtomicU64::new(0),
             doorbell: Arc::new(doorbell),
             space,
             _usermode: usermode,
@@ -331,7 +341,7 @@ impl ContextInner {
         self.retired.push(allocation, &running);
     }
 
-    fn live_streams(&self) -> Vec<Arc<StreamInner>> {
+    pub(crate) fn live_streams(&self) -> Vec<Arc<StreamInner>> {
         let mut streams = lock(&self.streams);
         streams.retain(|(_, progress)| progress.strong_count() > 0);
         streams
@@ -348,23 +358,39 @@ impl ContextInner {
             .collect()
     }
 
-    fn new_stream(&self) -> Result<Arc<StreamInner>, Error> {
-        let group = {
-            let mut group = lock(&self.group);
-            match &*group {
-                Some(group) if group.is_open() => Arc::clone(group),
-                _ => {
-                    let new = Arc::new(Group::new(&self.objects, &self.space, &self.doorbell)?);
-                    *group = Some(Arc::clone(&new));
-                    new
-                }
+    /// The group that new channels belong to.
+    fn open_group(&self) -> Result<Arc<Group>, Error> {
+        let mut group = lock(&self.group);
+        match &*group {
+            Some(group) if group.is_open() => Ok(Arc::clone(group)),
+            _ => {
+                let new = Arc::new(Group::new(&self.objects, &self.space, &self.doorbell)?);
+                *group = Some(Arc::clone(&new));
+                Ok(new)
             }
-        };
-        let stream = Arc::new(StreamInner::new(self, &group)?);
+        }
+    }
+
+    /// A stream that touches no memory but its own, and is in no list.
+    pub(crate) fn lone_stream(&self) -> Result<StreamInner, Error> {
+        StreamInner::new(self, &self.open_group()?, u64::MAX)
+    }
+
+    fn new_stream(&self) -> Result<Arc<StreamInner>, Error> {
+        let group = self.open_group()?;
+        let id = self.streams_made.fetch_add(1, Ordering::Relaxed);
+        let stream = Arc::new(StreamInner::new(self, &group, id)?);
         let known = (Arc::downgrade(&stream), Arc::downgrade(stream.progress()));
         let mut streams = lock(&self.streams);
         streams.retain(|(_, progress)| progress.strong_count() > 0);
         streams.push(known);
+        drop(streams);
+        // Held meanwhile, so that a profile that ends now finds the stream recording or not, and nothing between.
+        let profile = lock(&self.profile);
+        if let Some(profile) = &*profile {
+            stream.record(self, profile)?;
+        }
+        drop(profile);
         Ok(stream)
     }
 

@@ -177,6 +177,16 @@ impl<'a> Launch<'a> {
         self.function
     }
 
+    /// The blocks of its grid.
+    pub(crate) fn blocks(&self) -> Dim3 {
+        self.grid
+    }
+
+    /// The threads of a block.
+    pub(crate) fn threads(&self) -> Dim3 {
+        self.block
+    }
+
     /// Whether all blocks are to be resident together.
     pub(crate) fn is_cooperative(&self) -> bool {
         self.cooperative
@@ -316,6 +326,12 @@ impl LaunchScratch {
             qmd: Qmd::new(version),
             bytes: Vec::new(),
         })
+    }
+
+    /// The descriptor put together last.
+    #[cfg(feature = "tracing")]
+    pub(crate) fn qmd(&self) -> &Qmd {
+        &self.qmd
     }
 
     /// Bytes that a launch takes in GPU memory.

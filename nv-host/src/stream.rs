@@ -1,10 +1,13 @@
 //! Streams: work that runs in the order in which it was submitted.
 
 mod copies;
+#[cfg(feature = "tracing")]
+mod dump;
 mod inspect;
 mod launches;
 mod queue;
 mod raw;
+mod times;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +20,8 @@ use crate::memory::{Buffer, Element};
 use crate::module::Function;
 
 pub(crate) use queue::{Progress, StreamInner};
+pub use times::GpuTime;
+pub(crate) use times::TimePool;
 
 /// Work that runs in the order in which it was submitted, beside that of other streams.
 ///
@@ -33,11 +38,20 @@ pub struct Stream {
 pub struct Event {
     stream: Stream,
     value: u64,
+    /// Where its time is kept, if it is.
+    time: Option<Arc<times::Time>>,
 }
 
 impl Stream {
     pub(crate) fn new(context: Context, inner: Arc<StreamInner>) -> Self {
         Self { inner, context }
+    }
+
+    /// Its number among the streams of its context, counted from 0: what a profile names it by. The context's own stream
+    /// takes one too when it is first used, and again when it is made anew after a fault.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.inner.id()
     }
 
     /// The context that it belongs to.
@@ -74,19 +88,13 @@ impl Stream {
             source.va(),
             source.bytes() as u64,
         )?;
-        Ok(Event {
-            stream: self.clone(),
-            value,
-        })
+        Ok(self.event_at(value))
     }
 
     /// The moment after all work submitted so far.
     #[must_use]
     pub fn event(&self) -> Event {
-        Event {
-            stream: self.clone(),
-            value: self.inner.submitted(),
-        }
+        self.event_at(self.inner.submitted())
     }
 
     /// Has the work submitted from now on wait until `event` is reached, also one of another stream.
@@ -163,6 +171,7 @@ impl Stream {
         Event {
             stream: self.clone(),
             value,
+            time: None,
         }
     }
 }

@@ -36,7 +36,11 @@ impl StreamInner {
         // As many pieces to a submission as its words hold; each piece but the last of all is followed by
         // others that wait for it (non-pipelined).
         while done < bytes {
-            last = self.submit(context, &mut state, Work::Copy, |push, value| {
+            let most = u64::from(LINEAR_STEP) * PIECES_PER_SUBMISSION as u64;
+            let work = Work::Copy {
+                bytes: (bytes - done).min(most),
+            };
+            last = self.submit(context, &mut state, work, |push, value| {
                 for _ in 0..PIECES_PER_SUBMISSION {
                     let piece = (bytes - done).min(u64::from(LINEAR_STEP));
                     if piece == 0 {

@@ -65,8 +65,12 @@ impl StreamInner {
         let compute = context.classes().compute;
         let generation = context.code_generation();
         let stale = state.code_generation != generation;
-        let label = launch.function().label();
-        let value = self.submit(context, state, Work::Launch(label), |push, _| {
+        let work = Work::Launch {
+            kernel: launch.function().label(),
+            grid: launch.blocks(),
+            block: launch.threads(),
+        };
+        let value = self.submit(context, state, work, |push, _| {
             if let Some(local) = &local {
                 set_local_memory(push, local)?;
             }

@@ -1,6 +1,7 @@
 //! A stream's channel and what is in flight on it: submission, flow control, waiting.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use nv_proto::gpfifo::{GpEntry, RingCursor};
 use nv_proto::push::compute::{SetShaderLocalMemoryWindow, SetShaderSharedMemoryWindow};
 use nv_proto::push::host::{SemAcquire, SemRelease, SetObject};
 use nv_proto::push::{PushWriter, Subchannel};
+use nv_proto::unit::Dim3;
 
 use crate::Error;
 use crate::channel::{COMMAND_BYTES, COMMANDS, Channel, LAUNCH_BYTES, RING_ENTRIES, TIMELINE};
@@ -16,7 +18,8 @@ use crate::fault::{FaultReport, InFlight, Submission};
 use crate::group::Group;
 use crate::launch::{LaunchScratch, WINDOWS};
 use crate::local::LocalMemory;
-use crate::memory::Allocation;
+use crate::memory::{Allocation, Placement, Use};
+use crate::profile::{self, About, Kind, Recorder, Sink};
 use crate::protocol;
 use crate::ring::Ring;
 use crate::wait::{self, Outcome};
@@ -35,10 +38,17 @@ pub(super) enum Pending {
 pub(super) enum Work<'a> {
     /// The set-up of the channel.
     SetUp,
-    /// A launch of the kernel of this name.
-    Launch(&'a Arc<str>),
+    /// Nothing but the signal that all before it has ended.
+    Mark,
+    /// A launch of a kernel.
+    Launch {
+        /// Its name.
+        kernel: &'a Arc<str>,
+        grid: Dim3,
+        block: Dim3,
+    },
     /// A copy of so many bytes.
-    Copy,
+    Copy { bytes: u64 },
     /// A wait for another stream.
     Wait,
     /// Words of the caller's own.
@@ -49,8 +59,37 @@ impl<'a> Work<'a> {
     /// The kernel that a fault of the submission is told to be in.
     fn label(self) -> Option<&'a Arc<str>> {
         match self {
-            Self::Launch(kernel) => Some(kernel),
+            Self::Launch { kernel, .. } => Some(kernel),
             _ => None,
+        }
+    }
+
+    /// What a profile records of it; `None` for what it does not record.
+    fn about(self) -> Option<About> {
+        let kind = match self {
+            Self::SetUp | Self::Mark | Self::Words => return None,
+            Self::Launch { grid, block, .. } => Kind::Launch { grid, block },
+            Self::Copy { bytes } => Kind::Copy { bytes },
+            Self::Wait => Kind::Wait,
+        };
+        let name = self.label().cloned();
+        Some(About { name, kind })
+    }
+}
+
+impl fmt::Display for Work<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SetUp => f.write_str("set-up"),
+            Self::Mark => f.write_str("mark"),
+            Self::Launch {
+                kernel,
+                grid,
+                block,
+            } => write!(f, "launch of {kernel}, grid {grid}, block {block}"),
+            Self::Copy { bytes } => write!(f, "copy of {bytes} bytes"),
+            Self::Wait => f.write_str("wait for another stream"),
+            Self::Words => f.write_str("command words"),
         }
     }
 }
@@ -74,6 +113,8 @@ pub(crate) struct StreamInner {
     pub(super) limit: Duration,
     /// Whether its end waits for nothing.
     abandoned: AtomicBool,
+    /// Its number among the streams of its context.
+    id: u64,
 }
 
 /// How far a stream's work has got. It is there for as long as its channel is, also while the stream is being
@@ -136,6 +177,11 @@ pub(super) struct State {
     /// their stream is dropped.
     awaited: Box<[Option<Arc<Allocation>>]>,
     fault: Option<Arc<FaultReport>>,
+    /// There while a profile is being recorded.
+    recorder: Option<Recorder>,
+    /// Where the GPU puts a profile's times. Once made it stays for as long as the channel: a copy's last time comes
+    /// after its signal.
+    slots: Option<Arc<Allocation>>,
 }
 
 impl State {
@@ -146,11 +192,11 @@ impl State {
 }
 
 /// Words of one submission: the longest is a first launch with its set-up.
-const WORDS: usize = 96;
+const WORDS: usize = 96 + profile::WORDS;
 
 impl StreamInner {
     /// Makes a stream in `group` and sets its channel up.
-    pub(crate) fn new(context: &ContextInner, group: &Arc<Group>) -> Result<Self, Error> {
+    pub(crate) fn new(context: &ContextInner, group: &Arc<Group>, id: u64) -> Result<Self, Error> {
         let channel = Channel::new(context, group)?;
         let slots = RING_ENTRIES as usize;
         let state = State {
@@ -165,6 +211,8 @@ impl StreamInner {
             labels: vec![None; slots].into_boxed_slice(),
             awaited: vec![None; slots].into_boxed_slice(),
             fault: None,
+            recorder: None,
+            slots: None,
         };
         let progress = Arc::new(Progress {
             submitted: AtomicU64::new(0),
@@ -179,6 +227,7 @@ impl StreamInner {
             group: Arc::clone(group),
             limit: context.limit(),
             abandoned: AtomicBool::new(false),
+            id,
         };
         stream.set_up(context)?;
         Ok(stream)
@@ -216,6 +265,11 @@ impl StreamInner {
             Ok(Pending::Nothing)
         })?;
         Ok(())
+    }
+
+    /// Its number among the streams of its context.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
     }
 
     /// How far its work has got.
@@ -263,6 +317,75 @@ impl StreamInner {
         Ok(())
     }
 
+    /// Submits nothing but the signal that all before it has ended.
+    pub(crate) fn mark(&self, context: &ContextInner) -> Result<u64, Error> {
+        let mut state = lock(&self.state);
+        self.submit(context, &mut state, Work::Mark, |_, _| Ok(Pending::Nothing))
+    }
+
+    /// The GPU's time in nanoseconds at which `value` was reached, if it is the newest value that was.
+    pub(crate) fn time_of(&self, value: u64) -> Option<u64> {
+        let page = self.channel.page_memory().mapping().ok()?;
+        let reached = page.read_u64(TIMELINE) == value;
+        // Payload and time come together: the same payload on both sides of the time says that it is its own.
+        fence(Ordering::Acquire);
+        let time = page.read_u64(TIMELINE + 8);
+        fence(Ordering::Acquire);
+        let still = page.read_u64(TIMELINE) == value;
+        (reached && still && time != 0).then_some(time)
+    }
+
+    /// Has the stream record its submissions for a profile.
+    pub(crate) fn record(&self, context: &ContextInner, sink: &Arc<Sink>) -> Result<(), Error> {
+        let mut state = lock(&self.state);
+        let recording = state.recorder.as_ref();
+        if self.is_dead() || recording.is_some_and(|recorder| recorder.is_for(sink)) {
+            return Ok(());
+        }
+        let slots = match &state.slots {
+            Some(slots) => Arc::clone(slots),
+            None => {
+                let slots = context.allocate(profile::SLOTS_BYTES, Placement::Pinned, Use::Stream)?;
+                // No submission has the number 0.
+                let length = slots.mapping()?.len();
+                slots.mapping()?.fill(0, length, 0)?;
+                Arc::clone(state.slots.insert(Arc::new(slots)))
+            }
+        };
+        state.recorder = Some(Recorder::new(sink, self.id, slots));
+        Ok(())
+    }
+
+    /// Ends the recording for a profile, after what was recorded has ended if it is to wait for that.
+    pub(crate) fn stop_recording(&self, sink: &Arc<Sink>, wait: bool) {
+        let mut state = lock(&self.state);
+        let own = |recorder: &mut Recorder| recorder.is_for(sink);
+        let recorder = state.recorder.take_if(own);
+        drop(state);
+        if let (Some(recorder), true) = (recorder, wait) {
+            if let Some(newest) = recorder.newest() {
+                self.wait_raw(newest, self.limit);
+            }
+            self.read_back(recorder);
+        }
+    }
+
+    /// Reads back the last times that were recorded. The copy engine's come after its signal, though not long.
+    fn read_back(&self, mut recorder: Recorder) {
+        const LAST_TIME: Duration = Duration::from_millis(100);
+        let (completed, mut done) = (self.completed(), false);
+        if recorder.newest().is_some_and(|newest| newest <= completed) {
+            let collect = || {
+                done = recorder.collect(completed);
+                done
+            };
+            wait::wait(LAST_TIME, collect, || self.is_dead(), || ());
+        } else {
+            recorder.collect(completed);
+        }
+        recorder.give_up();
+    }
+
     /// Publishes the words that `fill` writes, followed by the release of the timeline, as one entry.
     ///
     /// `fill` is given the value that the submission will reach, and says what the next work must wait for.
@@ -275,6 +398,14 @@ impl StreamInner {
     ) -> Result<u64, Error> {
         self.check_alive(context, state)?;
         let value = self.submitted() + 1;
+        // Not recording costs this branch.
+        let recorded = match &state.recorder {
+            Some(recorder) => work
+                .about()
+                .map(|about| (about, recorder.now(), recorder.slot(value))),
+            None => None,
+        };
+        let slot_of_times = recorded.as_ref().map(|(_, _, slot)| *slot);
         let timeline = self.channel.page_va(TIMELINE);
         let mut words = [0; WORDS];
         let mut push = PushWriter::new(&mut words);
@@ -282,7 +413,16 @@ impl StreamInner {
             // The copy engine signals on its own: later work is held until it has.
             push.write(Subchannel::HOST, &SemAcquire::geq(timeline, value - 1))?;
         }
+        if let Some(times) = slot_of_times {
+            times.start(&mut push)?;
+        }
         let pending = fill(&mut push, value)?;
+        if let Some(times) = slot_of_times {
+            match pending {
+                Pending::Nothing => times.end(&mut push)?,
+                Pending::Copy => times.end_of_copy(&mut push)?,
+            }
+        }
         if pending == Pending::Nothing {
             push.write(
                 Subchannel::HOST,
@@ -291,6 +431,9 @@ impl StreamInner {
         }
         let words = push.finish();
         self.enqueue(context, state, work, value, [&[], words], pending)?;
+        if let (Some(recorder), Some((about, begun, _))) = (&mut state.recorder, recorded) {
+            recorder.note(value, about, begun);
+        }
         Ok(value)
     }
 
@@ -324,9 +467,24 @@ impl StreamInner {
         let area = self.channel.area()?;
         area.write(at as usize, zerocopy::IntoBytes::as_bytes(first))?;
         area.write((at + bytes) as usize, zerocopy::IntoBytes::as_bytes(rest))?;
+        #[cfg(feature = "tracing")]
+        for (at, words) in [(at, first), (at + bytes, rest)] {
+            if !words.is_empty() {
+                super::dump::Submission {
+                    stream: self.id,
+                    value,
+                    work,
+                    at: self.channel.area_va(at),
+                    words,
+                    qmd: state.scratch.qmd(),
+                }
+                .dump(context.classes());
+            }
+        }
         let entry = GpEntry::new(self.channel.area_va(at), (first.len() + rest.len()) as u32)?;
         self.publish_entry(state, work, value, entry, pending)
     }
+
 
     /// Publishes an entry as the submission of this value; the ring has a slot for it.
     pub(super) fn publish_entry(
@@ -409,6 +567,9 @@ impl StreamInner {
         self.wait_locked(context, state, oldest, self.limit)?;
         // Submissions and entries count alike: value `n` is entry `n - 1`.
         let completed = self.completed().min(self.submitted());
+        if let Some(recorder) = &mut state.recorder {
+            recorder.collect(completed);
+        }
         while state.cursor.get() < completed {
             let Some(slot) = state.cursor.pop() else {
                 break;
@@ -569,6 +730,9 @@ impl Drop for StreamInner {
         {
             self.group.close();
             self.progress.cut_off.store(true, Ordering::Release);
+        }
+        if let Some(recorder) = lock(&self.state).recorder.take() {
+            self.read_back(recorder);
         }
     }
 }

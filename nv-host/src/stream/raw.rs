@@ -120,7 +120,7 @@ impl StreamInner {
             return Ok(());
         }
         // A submission of nothing: it begins with the wait, as all others do.
-        self.submit(context, state, Work::Wait, |_, _| Ok(Pending::Nothing))?;
+        self.submit(context, state, Work::Mark, |_, _| Ok(Pending::Nothing))?;
         Ok(())
     }
 }

@@ -332,15 +332,29 @@ fn instruction_text(words: [u64; 2], isa: SmVersion) -> String {
     }
 }
 
+impl BadAccess {
+    /// The kind of access in words, such as `write`.
+    #[must_use]
+    pub const fn access_name(&self) -> &'static str {
+        kind::access_name(self.access)
+    }
+
+    /// The kind of fault in words, with the name that `dev_fault.h` has for it.
+    #[must_use]
+    pub fn fault_name(&self) -> &'static str {
+        kind::fault_type_name(self.fault)
+    }
+}
+
 impl fmt::Display for BadAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
             "{} of {:#x}, {} ({})",
-            kind::access_name(self.access),
+            self.access_name(),
             self.address,
             self.place,
-            kind::fault_type_name(self.fault)
+            self.fault_name()
         )
     }
 }

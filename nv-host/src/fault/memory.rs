@@ -58,6 +58,30 @@ impl MemoryPlace {
         }
     }
 
+    /// The stable name of the relation, for programs.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Inside(..) => "inside",
+            Self::Past(..) => "past",
+            Self::Before(..) => "before",
+            Self::Freed(..) => "freed",
+            Self::Nowhere => "nowhere",
+        }
+    }
+
+    /// How many bytes it is from the memory's start, or beyond it.
+    #[must_use]
+    pub const fn distance(&self) -> Option<u64> {
+        match self {
+            Self::Inside(_, by) | Self::Past(_, by) | Self::Before(_, by) | Self::Freed(_, by) => {
+                Some(*by)
+            }
+            Self::Null | Self::Nowhere => None,
+        }
+    }
+
     /// The memory that is meant.
     #[must_use]
     pub fn region(&self) -> Option<&Region> {

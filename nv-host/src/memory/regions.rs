@@ -137,9 +137,7 @@ impl Regions {
             })
         };
         let below = used.range(..=address).rev().find_map(buffer);
-        let above = used
-            .range((Excluded(address), Unbounded))
-            .find_map(buffer);
+        let above = used.range((Excluded(address), Unbounded)).find_map(buffer);
         (below.filter(|below| below.end().0 <= address), above)
     }
 }

@@ -345,7 +345,8 @@ impl StreamInner {
         let slots = match &state.slots {
             Some(slots) => Arc::clone(slots),
             None => {
-                let slots = context.allocate(profile::SLOTS_BYTES, Placement::Pinned, Use::Stream)?;
+                let slots =
+                    context.allocate(profile::SLOTS_BYTES, Placement::Pinned, Use::Stream)?;
                 // No submission has the number 0.
                 let length = slots.mapping()?.len();
                 slots.mapping()?.fill(0, length, 0)?;
@@ -484,7 +485,6 @@ impl StreamInner {
         let entry = GpEntry::new(self.channel.area_va(at), (first.len() + rest.len()) as u32)?;
         self.publish_entry(state, work, value, entry, pending)
     }
-
 
     /// Publishes an entry as the submission of this value; the ring has a slot for it.
     pub(super) fn publish_entry(

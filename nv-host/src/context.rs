@@ -376,6 +376,12 @@ impl ContextInner {
         StreamInner::new(self, &self.open_group()?, u64::MAX)
     }
 
+    /// The same in a group of its own: what becomes of it leaves all others alone.
+    pub(crate) fn stream_apart(&self) -> Result<StreamInner, Error> {
+        let group = Group::new(&self.objects, &self.space, &self.doorbell)?;
+        StreamInner::new(self, &Arc::new(group), u64::MAX)
+    }
+
     fn new_stream(&self) -> Result<Arc<StreamInner>, Error> {
         let group = self.open_group()?;
         let id = self.streams_made.fetch_add(1, Ordering::Relaxed);

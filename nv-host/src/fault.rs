@@ -49,6 +49,8 @@ pub struct FaultReport {
     pub sms_read: u32,
     /// How many there are.
     pub sm_count: u32,
+    /// Whether the stream has ended; one that has not goes on, if its work does.
+    pub ended: bool,
     /// How long was waited, where that is what ended the wait.
     pub limit: Option<Duration>,
     /// What the simulated GPU says of it, in words.
@@ -148,7 +150,8 @@ impl FaultReport {
                 .missing
                 .push("the multiprocessors: the driver refused a debugger object".into()),
         }
-        report.judge(is_alive);
+        report.ended = !is_alive;
+        report.judge();
         report
     }
 
@@ -249,7 +252,7 @@ impl FaultReport {
     }
 
     /// Draws the conclusions: the kind, and the kernel.
-    fn judge(&mut self, is_alive: bool) {
+    fn judge(&mut self) {
         let launches: Vec<&AskedLaunch> = self
             .submission
             .iter()
@@ -284,7 +287,7 @@ impl FaultReport {
                 FaultKind::EngineException => doubted.unwrap_or(FaultKind::EngineException),
                 kind => kind,
             },
-            (None, None, None) if is_alive => FaultKind::NoFault,
+            (None, None, None) if !self.ended => doubted.unwrap_or(FaultKind::NoFault),
             (None, None, None) => FaultKind::Unknown,
         };
         if let Some((kernel, _)) = self.sms.iter().find_map(|error| error.place.as_ref()) {
@@ -437,12 +440,10 @@ impl fmt::Display for Details<'_> {
         for missing in &report.missing {
             write!(f, "\n  not known: {missing}")?;
         }
-        let stream = match report.kind {
-            FaultKind::TimeLimit | FaultKind::NoFault => {
-                "the stream goes on; to end it, abandon it and make another"
-            }
-            FaultKind::HardwareError => "the stream is dead",
-            _ => "the stream is dead, memory is as the GPU left it, and a new stream works",
+        let stream = match (report.ended, report.kind) {
+            (false, _) => "the stream goes on; to end it, abandon it and make another",
+            (true, FaultKind::HardwareError) => "the stream is dead",
+            (true, _) => "the stream is dead, memory is as the GPU left it, and a new stream works",
         };
         write!(f, "\n  next:   {}; {stream}", report.kind.remedy())
     }

@@ -136,7 +136,8 @@ impl Stream {
     }
 
     /// All that can be known of the stream's state: what it has in flight, and what the driver and every multiprocessor
-    /// say of errors. For a stream that does not end though nothing was reported; it changes nothing.
+    /// say of errors. For a stream that does not end though nothing was reported; it changes nothing, and takes
+    /// milliseconds.
     #[must_use]
     pub fn diagnose(&self) -> FaultReport {
         self.inner.diagnose(self.context.inner())

@@ -212,6 +212,13 @@ impl Submission {
         }
     }
 
+    /// Reads the descriptors that could not be read before, in another way.
+    pub(crate) fn read_unread(&mut self, version: Version, look: &impl Look) {
+        for va in std::mem::take(&mut self.unread) {
+            self.launch(va, version, look);
+        }
+    }
+
     pub(crate) fn doubt(&mut self, doubt: Doubt) {
         if self.doubts.len() < DOUBTS {
             self.doubts.push(doubt);
@@ -264,5 +271,160 @@ impl fmt::Display for AskedLaunch {
             None => write!(f, "a kernel of no loaded module")?,
         }
         write!(f, ", grid {}, block {}", self.grid, self.block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use nv_proto::push::compute::{SendPcas, SendSignalingPcas2};
+    use nv_proto::push::{MethodAddr, PushWriter, RunOp};
+    use nv_proto::qmd::Dependent;
+
+    use super::*;
+
+    /// Memory by address; the kernel of an address is named by it.
+    #[derive(Default)]
+    struct Memory {
+        readable: BTreeMap<u64, Vec<u8>>,
+        mapped: Vec<u64>,
+    }
+
+    impl Look for Memory {
+        fn read(&self, va: GpuVa, bytes: &mut [u8]) -> bool {
+            let Some(there) = self.readable.get(&va.0) else {
+                return false;
+            };
+            bytes.copy_from_slice(&there[..bytes.len()]);
+            true
+        }
+
+        fn is_mapped(&self, va: GpuVa) -> bool {
+            self.mapped.contains(&va.0) || self.readable.contains_key(&va.0)
+        }
+
+        fn kernel(&self, program: GpuVa) -> Option<String> {
+            (program.0 != 0).then(|| format!("kernel_{:x}", program.0))
+        }
+    }
+
+    fn classes() -> ClassSet {
+        let offered = [0xc661, 0xc86f, 0xcbc0, 0xc8b5].map(ClassId);
+        class::select_classes(&offered).unwrap()
+    }
+
+    fn words(fill: impl Fn(&mut PushWriter<'_>)) -> Vec<u32> {
+        let mut words = [0; 128];
+        let mut push = PushWriter::new(&mut words);
+        fill(&mut push);
+        push.finish().to_vec()
+    }
+
+    fn launch(at: u64) -> Vec<u32> {
+        words(|push| {
+            push.write(Subchannel::COMPUTE, &SendPcas { qmd: GpuVa(at) })
+                .unwrap();
+            push.write(Subchannel::COMPUTE, &SendSignalingPcas2::PREFETCH_SCHEDULE)
+                .unwrap();
+        })
+    }
+
+    fn examined(words: &[u32], memory: &Memory) -> Submission {
+        let mut submission = Submission::default();
+        submission.examine(words, &classes(), memory);
+        submission
+    }
+
+    fn qmd(program: u64) -> Qmd {
+        let mut qmd = Qmd::new(Version::V04_00);
+        let kind = Version::V04_00.field("QMD_TYPE").unwrap();
+        qmd.set_field(kind, 0, QmdType::GRID_CTA.0).unwrap();
+        qmd.set_program(GpuVa(program), 0x100).unwrap();
+        qmd.set_grid(Dim3::new(7, 2, 1)).unwrap();
+        qmd.set_block(Dim3::from(96)).unwrap();
+        qmd
+    }
+
+    #[test]
+    fn launches_are_read_with_their_chain() {
+        let mut memory = Memory::default();
+        let mut first = qmd(0x1000);
+        let next = Dependent::schedule(GpuVa(0x20_0000));
+        first.set_dependent(0, Some(next)).unwrap();
+        memory.readable.insert(0x10_0000, first.as_bytes().to_vec());
+        memory
+            .readable
+            .insert(0x20_0000, qmd(0x2000).as_bytes().to_vec());
+        let found = examined(&launch(0x10_0000), &memory);
+        let kernels: Vec<_> = found
+            .launches
+            .iter()
+            .map(|l| l.kernel.as_deref().unwrap())
+            .collect();
+        assert_eq!(kernels, ["kernel_1000", "kernel_2000"]);
+        assert_eq!(found.launches[0].grid, Dim3::new(7, 2, 1));
+        assert_eq!(found.launches[1].block, Dim3::from(96));
+        assert_eq!(found.doubts, []);
+        assert_eq!(found.only_kernel(), None);
+
+        // A chain that never ends is listed as far as it is long.
+        let mut round = qmd(0x1000);
+        let itself = Dependent::schedule(GpuVa(0x10_0000));
+        round.set_dependent(0, Some(itself)).unwrap();
+        memory.readable.insert(0x10_0000, round.as_bytes().to_vec());
+        let found = examined(&launch(0x10_0000), &memory);
+        assert_eq!(found.launches.len(), LAUNCHES);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_told() {
+        let mut memory = Memory::default();
+        let old = Qmd::new(Version::V03_00);
+        let mut bytes = old.as_bytes().to_vec();
+        bytes.resize(MAX_WORDS * 4, 0);
+        memory.readable.insert(0x10_0000, bytes);
+        memory.mapped.push(0x20_0000);
+        let told = |words: &[u32]| {
+            let found = examined(words, &memory);
+            let texts: Vec<_> = found.doubts.iter().map(ToString::to_string).collect();
+            texts.join("; ")
+        };
+        assert!(told(&launch(0x10_0000)).contains("it is of version 3.0, and this GPU takes 4.0"));
+        assert!(told(&launch(0x30_0000)).contains("at 0x300000, where no memory is"));
+        assert_eq!(told(&launch(0x20_0000)), "");
+        assert_eq!(
+            examined(&launch(0x20_0000), &memory).unread,
+            [GpuVa(0x20_0000)]
+        );
+        let none = MethodAddr::new(0xff0).unwrap();
+        let on = |subchannel| {
+            words(|push| {
+                push.run(RunOp::Inc, subchannel, none, &[5]).unwrap();
+            })
+        };
+        assert_eq!(
+            told(&on(Subchannel::COMPUTE)),
+            "word 0: HOPPER_COMPUTE_A has no method 0xff0 (data 0x5)"
+        );
+        let third = Subchannel::new(3).unwrap();
+        assert!(told(&on(third)).contains("subchannel 3, which is bound to no class"));
+        assert!(told(&[0xc001_0000]).contains("SEC_OP 6"));
+        // Rubbish makes few doubts, and no panic.
+        let mut state = 1_u32;
+        for _ in 0..2000 {
+            let words: Vec<u32> = (0..64)
+                .map(|_| {
+                    state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    // Short packets, so that more than the first is read.
+                    if state & 0x100 == 0 {
+                        0x2001_0000 | state >> 16 & 0xffff
+                    } else {
+                        state
+                    }
+                })
+                .collect();
+            assert!(examined(&words, &memory).doubts.len() <= DOUBTS);
+        }
     }
 }

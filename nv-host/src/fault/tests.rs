@@ -136,12 +136,13 @@ fn base(code: u32) -> FaultReport {
         kernel: Some("saxpy".into()),
         sms_read: 132,
         sm_count: 132,
+        ended: true,
         ..FaultReport::default()
     }
 }
 
 fn judged(mut report: FaultReport) -> FaultReport {
-    report.judge(false);
+    report.judge();
     report
 }
 
@@ -222,17 +223,32 @@ fn doubts_decide_where_the_driver_does_not() {
     assert_eq!(with(Some(79), None), FaultKind::HardwareError);
     assert_eq!(with(Some(4711), None), FaultKind::Unknown);
     assert_eq!(with(None, None), FaultKind::Unknown);
+    // Of a stream that goes on nothing more is known than what makes no sense in it.
+    let going_on = |doubt: Option<Doubt>| {
+        let mut report = base(0);
+        (report.code, report.ended) = (None, false);
+        if let Some(own) = &mut report.submission {
+            own.doubts.extend(doubt);
+        }
+        judged(report).kind
+    };
+    assert_eq!(going_on(None), FaultKind::NoFault);
+    assert_eq!(
+        going_on(Some(Doubt::Descriptor(text()))),
+        FaultKind::BadDescriptor
+    );
 }
 
 /// When nothing is known the report says what was asked, and that the answers were empty.
 #[test]
 fn nothing_known_in_words() {
     let mut report = FaultReport {
+        ended: true,
         sm_count: 132,
         missing: vec!["the multiprocessors: the driver refused a debugger object".into()],
         ..FaultReport::default()
     };
-    report.judge(false);
+    report.judge();
     assert_eq!(
         report.to_string(),
         "stream ended without a cause given\n  \

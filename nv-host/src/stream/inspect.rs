@@ -1,5 +1,8 @@
 //! What is in flight on a stream, read back from the ring and the memory of its channel: for fault reports.
 
+use std::cell::OnceCell;
+use std::time::Duration;
+
 use nv_proto::gpfifo::{GpEntry, Segment};
 use nv_proto::unit::GpuVa;
 
@@ -7,6 +10,7 @@ use super::queue::{State, StreamInner};
 use crate::channel::Channel;
 use crate::context::{ContextInner, lock};
 use crate::fault::{Doubt, Look, Submission};
+use crate::memory::{Allocation, Placement, Use};
 
 /// The most command words that are looked at.
 const MOST_WORDS: usize = 0x1_0000;
@@ -36,7 +40,74 @@ impl Look for Known<'_> {
     }
 }
 
+/// The same, with memory that the CPU does not see copied by the GPU.
+struct Copying<'a> {
+    known: Known<'a>,
+    context: &'a ContextInner,
+    /// A stream and memory for it; none once that failed.
+    by: OnceCell<Option<(StreamInner, Allocation)>>,
+}
+
+impl Copying<'_> {
+    /// How long a copy of a few bytes may take.
+    const LIMIT: Duration = Duration::from_secs(1);
+    /// The most bytes that are copied at once.
+    const BYTES: u64 = 4096;
+
+    fn copy(&self, va: GpuVa, bytes: &mut [u8]) -> Option<()> {
+        let length = bytes.len() as u64;
+        let region = self.context.neighbours(va.0).at?;
+        if va.0.checked_add(length)? > region.end().0 || length > Self::BYTES {
+            return None;
+        }
+        let by = self.by.get_or_init(|| {
+            let memory = self
+                .context
+                .allocate(Self::BYTES, Placement::Pinned, Use::Staging)
+                .ok()?;
+            Some((self.context.stream_apart().ok()?, memory))
+        });
+        let (stream, memory) = by.as_ref()?;
+        let value = stream.copy(self.context, memory.va(), va, length).ok()?;
+        if stream.wait(self.context, value, Self::LIMIT).is_err() {
+            stream.abandon();
+            return None;
+        }
+        memory.mapping().ok()?.read(0, bytes).ok()
+    }
+}
+
+impl Look for Copying<'_> {
+    fn read(&self, va: GpuVa, bytes: &mut [u8]) -> bool {
+        self.known.read(va, bytes) || self.copy(va, bytes).is_some()
+    }
+
+    fn is_mapped(&self, va: GpuVa) -> bool {
+        self.known.is_mapped(va)
+    }
+
+    fn kernel(&self, program: GpuVa) -> Option<String> {
+        self.known.kernel(program)
+    }
+}
+
 impl StreamInner {
+    /// Has the GPU copy what a submission asked and the CPU does not see.
+    pub(super) fn read_unread(&self, context: &ContextInner, submission: &mut Submission) {
+        if submission.unread.is_empty() {
+            return;
+        }
+        let copying = Copying {
+            known: Known {
+                channel: &self.channel,
+                context,
+            },
+            context,
+            by: OnceCell::new(),
+        };
+        submission.read_unread(context.classes().qmd, &copying);
+    }
+
     /// The oldest submission that has not ended; `None` where all have.
     pub(super) fn in_flight(&self, context: &ContextInner, state: &State) -> Option<Submission> {
         let number = self.completed().saturating_add(1);

@@ -656,8 +656,11 @@ impl StreamInner {
 
     /// All that can be known of the stream's state.
     pub(super) fn diagnose(&self, context: &ContextInner) -> FaultReport {
-        let in_flight = self.all_in_flight(context, &lock(&self.state));
+        let mut in_flight = self.all_in_flight(context, &lock(&self.state));
         let is_alive = !self.is_dead();
+        if let Some(own) = &mut in_flight.own {
+            self.read_unread(context, own);
+        }
         FaultReport::read(context, &self.channel, in_flight, is_alive)
     }
 

@@ -504,7 +504,20 @@ pub fn bad_descriptors(options: &Options) {
     for words in [wrong, vec![0; 96]] {
         let memory = rig.device.upload(&words).unwrap();
         let trouble = rig.words(|stream| stream.submit_words(&launch(stream, memory.va())));
-        println!("hung: {}", trouble.hung);
+        println!("hung: {}\n", trouble.hung);
+        // The descriptor was read, wherever it lies, and is what it is told to be.
+        let doubt = trouble.doubt();
+        assert!(
+            matches!(doubt, Doubt::Descriptor(text) if text.contains(&format!("{:#x}", memory.va().0))),
+            "{}",
+            trouble.report
+        );
+        assert_eq!(
+            trouble.report.kind,
+            FaultKind::BadDescriptor,
+            "{}",
+            trouble.report
+        );
     }
     // Where no memory is.
     let nowhere = GpuVa(0x77_0000_0000);

@@ -8,7 +8,7 @@ use nv_proto::unit::{GpuVa, Handle, SubmitToken};
 use crate::context::ContextInner;
 use crate::driver::Doorbell;
 use crate::group::Group;
-use crate::memory::{Allocation, Placement};
+use crate::memory::{Allocation, Placement, Use};
 use crate::object::RmObject;
 use crate::space::{AddressSpace, Registration};
 use crate::{Error, Mapping, calls, protocol};
@@ -71,8 +71,20 @@ impl Channel {
     /// Makes a channel in `group` and has it scheduled.
     pub(crate) fn new(context: &ContextInner, group: &Arc<Group>) -> Result<Self, Error> {
         let objects = context.objects();
-        let area = Allocation::new(objects, context.space(), AREA_BYTES, Placement::HostVisible)?;
-        let page = Allocation::new(objects, context.space(), PAGE_BYTES, Placement::Pinned)?;
+        let area = Allocation::new(
+            objects,
+            context.space(),
+            AREA_BYTES,
+            Placement::HostVisible,
+            Use::Stream,
+        )?;
+        let page = Allocation::new(
+            objects,
+            context.space(),
+            PAGE_BYTES,
+            Placement::Pinned,
+            Use::Stream,
+        )?;
         let page = Arc::new(page);
         area.mapping()?
             .fill(usize_of(USERD), nv_proto::gpfifo::USERD_BYTES, 0)?;
@@ -159,6 +171,13 @@ impl Channel {
             || self.doorbell.ring(self.token),
         );
         Ok(())
+    }
+
+    /// An entry of the ring as it lies there, for what comes after a fault: the GPU's memory may not be what was
+    /// written to it.
+    pub(crate) fn entry(&self, slot: u32) -> Option<u64> {
+        let area = self.area().ok()?;
+        Some(area.read_u64(usize_of(RING) + slot as usize * GpEntry::BYTES))
     }
 
     /// What the GPU says went wrong on this channel, if anything.

@@ -8,17 +8,20 @@ use nv_proto::class::ClassSet;
 use nv_proto::unit::GpuVa;
 
 use crate::Error;
+use crate::args::Hold;
 use crate::calls::{self, Objects};
 use crate::device::{Info, MemoryInfo, Options};
 use crate::driver::{Doorbell, Driver};
+use crate::fault::{MemoryPlace, Submission};
 use crate::group::Group;
 use crate::local::LocalMemory;
-use crate::memory::{Allocation, Buffer, Element, Placement};
+use crate::memory::{Allocation, Buffer, Element, Neighbours, Placement, Pool, RetireList, Use};
 use crate::module::{CodeMap, Module};
 use crate::object::RmObject;
+use crate::profile::Sink;
 use crate::space::{AddressSpace, MapMode};
 use crate::staging::Staging;
-use crate::stream::{Progress, Stream, StreamInner};
+use crate::stream::{Progress, Stream, StreamInner, TimePool};
 
 /// An address space of a GPU with its memory, its modules and its streams.
 ///
@@ -35,12 +38,22 @@ pub(crate) struct ContextInner {
     stream: Mutex<Option<Arc<StreamInner>>>,
     staging: Mutex<Option<Staging>>,
     streams: Mutex<Vec<(Weak<StreamInner>, Weak<Progress>)>>,
-    retired: Mutex<Vec<Retired>>,
+    retired: RetireList,
     local: Mutex<LocalMemory>,
+    /// Ends after all that may hold a block of it.
+    pool: Arc<Pool>,
     group: Mutex<Option<Arc<Group>>>,
     pub(crate) code: Mutex<CodeMap>,
+    /// The memory of graphs, for fault reports to read their descriptors from.
+    graphs: Mutex<Vec<Weak<Hold>>>,
     /// Counts modules loaded: a stream that has not seen the newest drops its instruction caches first.
     code_generation: AtomicU64,
+    /// The profile that new streams record for too.
+    pub(crate) profile: Mutex<Option<Arc<Sink>>>,
+    /// Where the times of recorded events go.
+    pub(crate) times: Arc<Mutex<TimePool>>,
+    /// Counts streams made.
+    streams_made: AtomicU64,
     doorbell: Arc<Doorbell>,
     space: Arc<AddressSpace>,
     _usermode: RmObject,
@@ -49,23 +62,6 @@ pub(crate) struct ContextInner {
     objects: Objects,
     info: Info,
     limit: Duration,
-}
-
-/// Memory that ends once the work submitted before it was given up has ended.
-#[derive(Debug)]
-struct Retired {
-    allocation: Arc<Allocation>,
-    after: Vec<(Weak<Progress>, u64)>,
-}
-
-impl Retired {
-    fn is_over(&self) -> bool {
-        self.after.iter().all(|(progress, value)| {
-            progress
-                .upgrade()
-                .is_none_or(|progress| progress.is_over(*value))
-        })
-    }
 }
 
 /// Locks, and carries on with the value where another thread panicked: no state here is left half-made.
@@ -91,11 +87,16 @@ impl Context {
             stream: Mutex::default(),
             staging: Mutex::default(),
             streams: Mutex::default(),
-            retired: Mutex::default(),
+            retired: RetireList::default(),
             local: Mutex::default(),
+            pool: Arc::new(Pool::new(&objects, &space)),
             group: Mutex::default(),
             code: Mutex::default(),
+            graphs: Mutex::default(),
             code_generation: AtomicU64::new(0),
+            profile: Mutex::default(),
+            times: Arc::default(),
+            streams_made: AtomicU64::new(0),
             doorbell: Arc::new(doorbell),
             space,
             _usermode: usermode,
@@ -209,16 +210,37 @@ impl Context {
         for stream in self.inner.live_streams() {
             stream.synchronize(&self.inner, self.inner.limit)?;
         }
-        self.inner.reap();
+        self.inner.retired.reap();
         Ok(())
+    }
+
+    /// What memory of the context lies at and around an address of the GPU's, such as one that a fault names.
+    ///
+    /// # Examples
+    /// ```
+    /// let device = nv_host::Device::open_best()?;
+    /// let buffer = device.upload(&[0_u8; 100])?;
+    /// let found = device.neighbours(buffer.va().0 + 99);
+    /// assert_eq!(found.at.map(|region| region.bytes), Some(100));
+    /// assert_eq!(device.neighbours(buffer.va().0 + 100).below.map(|region| region.start), Some(buffer.va()));
+    /// # Ok::<(), nv_host::Error>(())
+    /// ```
+    #[must_use]
+    pub fn neighbours(&self, address: u64) -> Neighbours {
+        self.inner.neighbours(address)
     }
 
     pub(crate) fn inner(&self) -> &Arc<ContextInner> {
         &self.inner
     }
 
-    pub(crate) fn allocate(&self, bytes: u64, placement: Placement) -> Result<Allocation, Error> {
-        self.inner.allocate(bytes, placement)
+    pub(crate) fn allocate(
+        &self,
+        bytes: u64,
+        placement: Placement,
+        what: Use,
+    ) -> Result<Allocation, Error> {
+        self.inner.allocate(bytes, placement, what)
     }
 
     /// Takes over memory that work in flight may still use.
@@ -248,6 +270,21 @@ impl ContextInner {
         &self.space
     }
 
+    /// What memory lies at and around an address.
+    pub(crate) fn neighbours(&self, address: u64) -> Neighbours {
+        self.space.regions().around(address)
+    }
+
+    /// Where an address lies among the memory of the context.
+    pub(crate) fn place(&self, address: u64) -> MemoryPlace {
+        let regions = self.space.regions();
+        MemoryPlace::of(
+            address,
+            &regions.around(address),
+            regions.buffers_around(address),
+        )
+    }
+
     pub(crate) fn classes(&self) -> &ClassSet {
         &self.info.classes
     }
@@ -264,6 +301,29 @@ impl ContextInner {
         self.limit
     }
 
+    /// Has fault reports look into the memory of a graph.
+    pub(crate) fn add_graph(&self, memory: &Arc<Hold>) {
+        let mut graphs = lock(&self.graphs);
+        graphs.retain(|graph| graph.strong_count() > 0);
+        graphs.push(Arc::downgrade(memory));
+    }
+
+    /// Copies out of a graph's memory; `false` for an address that is in none.
+    pub(crate) fn read_graphs(&self, va: GpuVa, bytes: &mut [u8]) -> bool {
+        // Given up, if these are the last to keep it, with the lock no longer held.
+        let graphs: Vec<_> = lock(&self.graphs)
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect();
+        graphs.iter().any(|graph| {
+            let place = graph.allocation().and_then(|memory| {
+                let offset = usize::try_from(va.0.checked_sub(memory.va().0)?).ok()?;
+                memory.mapping().ok()?.read(offset, bytes).ok()
+            });
+            place.is_some()
+        })
+    }
+
     /// How many modules were loaded so far.
     pub(crate) fn code_generation(&self) -> u64 {
         self.code_generation.load(Ordering::Acquire)
@@ -275,17 +335,25 @@ impl ContextInner {
     }
 
     /// Allocates; where memory is short, once more after what was given up has been freed.
-    pub(crate) fn allocate(&self, bytes: u64, placement: Placement) -> Result<Allocation, Error> {
-        self.reap();
-        match Allocation::new(&self.objects, &self.space, bytes, placement) {
-            Err(Error::OutOfMemory { .. }) if !lock(&self.retired).is_empty() => {
-                for stream in self.live_streams() {
-                    // A stream that cannot be waited for keeps its memory; the allocation then fails as before.
-                    // The caller may be a launch, which holds its stream's state.
-                    stream.settle(self.limit);
+    pub(crate) fn allocate(
+        &self,
+        bytes: u64,
+        placement: Placement,
+        what: Use,
+    ) -> Result<Allocation, Error> {
+        self.retired.reap_some();
+        match self.pool.allocate(bytes, placement, what) {
+            Err(Error::OutOfMemory { .. }) => {
+                if !self.retired.is_empty() {
+                    for stream in self.live_streams() {
+                        // A stream that cannot be waited for keeps its memory; the allocation then fails as before.
+                        // The caller may be a launch, which holds its stream's state.
+                        stream.settle(self.limit);
+                    }
+                    self.retired.reap();
                 }
-                self.reap();
-                Allocation::new(&self.objects, &self.space, bytes, placement)
+                self.pool.trim();
+                self.pool.allocate(bytes, placement, what)
             }
             result => result,
         }
@@ -297,38 +365,10 @@ impl ContextInner {
             .iter()
             .filter_map(|(_, progress)| progress.upgrade())
             .collect();
-        let after: Vec<_> = running
-            .iter()
-            .map(|progress| (Arc::downgrade(progress), progress.submitted()))
-            .zip(&running)
-            .filter(|((_, submitted), progress)| !progress.is_over(*submitted))
-            .map(|(after, _)| after)
-            .collect();
-        if !after.is_empty() {
-            lock(&self.retired).push(Retired { allocation, after });
-        }
+        self.retired.push(allocation, &running);
     }
 
-    /// Frees the memory whose work has ended.
-    fn reap(&self) {
-        let over: Vec<Retired> = {
-            let mut retired = lock(&self.retired);
-            if retired.is_empty() {
-                return;
-            }
-            retired
-                .extract_if(.., |retired| retired.is_over())
-                .collect()
-        };
-        // Freed here, with the lock no longer held.
-        drop(
-            over.into_iter()
-                .map(|retired| retired.allocation)
-                .collect::<Vec<_>>(),
-        );
-    }
-
-    fn live_streams(&self) -> Vec<Arc<StreamInner>> {
+    pub(crate) fn live_streams(&self) -> Vec<Arc<StreamInner>> {
         let mut streams = lock(&self.streams);
         streams.retain(|(_, progress)| progress.strong_count() > 0);
         streams
@@ -337,23 +377,53 @@ impl ContextInner {
             .collect()
     }
 
-    fn new_stream(&self) -> Result<Arc<StreamInner>, Error> {
-        let group = {
-            let mut group = lock(&self.group);
-            match &*group {
-                Some(group) if group.is_open() => Arc::clone(group),
-                _ => {
-                    let new = Arc::new(Group::new(&self.objects, &self.space, &self.doorbell)?);
-                    *group = Some(Arc::clone(&new));
-                    new
-                }
+    /// What other streams of a stream's group have in flight, as far as nobody uses them just now.
+    pub(crate) fn in_flight_beside(&self, stream: &StreamInner) -> Vec<Submission> {
+        self.live_streams()
+            .iter()
+            .filter_map(|other| other.in_flight_if_beside(self, stream))
+            .collect()
+    }
+
+    /// The group that new channels belong to.
+    fn open_group(&self) -> Result<Arc<Group>, Error> {
+        let mut group = lock(&self.group);
+        match &*group {
+            Some(group) if group.is_open() => Ok(Arc::clone(group)),
+            _ => {
+                let new = Arc::new(Group::new(&self.objects, &self.space, &self.doorbell)?);
+                *group = Some(Arc::clone(&new));
+                Ok(new)
             }
-        };
-        let stream = Arc::new(StreamInner::new(self, &group)?);
+        }
+    }
+
+    /// A stream that touches no memory but its own, and is in no list.
+    pub(crate) fn lone_stream(&self) -> Result<StreamInner, Error> {
+        StreamInner::new(self, &self.open_group()?, u64::MAX)
+    }
+
+    /// The same in a group of its own: what becomes of it leaves all others alone.
+    pub(crate) fn stream_apart(&self) -> Result<StreamInner, Error> {
+        let group = Group::new(&self.objects, &self.space, &self.doorbell)?;
+        StreamInner::new(self, &Arc::new(group), u64::MAX)
+    }
+
+    fn new_stream(&self) -> Result<Arc<StreamInner>, Error> {
+        let group = self.open_group()?;
+        let id = self.streams_made.fetch_add(1, Ordering::Relaxed);
+        let stream = Arc::new(StreamInner::new(self, &group, id)?);
         let known = (Arc::downgrade(&stream), Arc::downgrade(stream.progress()));
         let mut streams = lock(&self.streams);
         streams.retain(|(_, progress)| progress.strong_count() > 0);
         streams.push(known);
+        drop(streams);
+        // Held meanwhile, so that a profile that ends now finds the stream recording or not, and nothing between.
+        let profile = lock(&self.profile);
+        if let Some(profile) = &*profile {
+            stream.record(self, profile)?;
+        }
+        drop(profile);
         Ok(stream)
     }
 
@@ -405,3 +475,5 @@ impl ContextInner {
 
 #[cfg(all(test, feature = "sim"))]
 mod refusals;
+#[cfg(all(test, feature = "sim"))]
+mod small;

@@ -155,10 +155,15 @@ impl Graph {
                         label,
                     } => {
                         let chain = range.clone();
-                        turn.chain(context, label, self.local_bytes, |local, release| {
-                            let now = (*version, local);
-                            instance.prepare(context, kernels, chain, now, release)
-                        })?;
+                        turn.chain(
+                            context,
+                            (label, chain.len()),
+                            self.local_bytes,
+                            |local, release| {
+                                let now = (*version, local);
+                                instance.prepare(context, kernels, chain, now, release)
+                            },
+                        )?;
                     }
                     Step::Copy(copy) => {
                         turn.copy(context, copy.target, copy.source, copy.bytes)?;
@@ -246,6 +251,7 @@ impl Replayed {
             Outcome::Failed | Outcome::TimedOut => Err(Error::Timeout {
                 what: "the replay before, on a stream that was dropped,".into(),
                 limit,
+                report: None,
             }),
         }
     }

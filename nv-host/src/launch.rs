@@ -142,6 +142,11 @@ impl Request {
         }
     }
 
+    /// The threads of a block.
+    pub(crate) fn block(&self) -> Dim3 {
+        self.block
+    }
+
     /// The shape, with its meeting place at `meeting` if it is cooperative.
     pub(crate) fn shape(&self, meeting: GpuVa) -> Shape {
         Shape {
@@ -434,6 +439,11 @@ impl LaunchScratch {
         })
     }
 
+    /// The descriptor put together last.
+    pub(crate) fn qmd(&self) -> &Qmd {
+        &self.qmd
+    }
+
     /// Bytes that a launch takes in GPU memory.
     pub(crate) fn size(shaped_bank0: u32, cooperative: bool) -> usize {
         shaped_bank0 as usize + QMD_BYTES + if cooperative { MEETING_BYTES } else { 0 }
@@ -480,10 +490,5 @@ impl LaunchScratch {
         }
         let bytes = self.bytes.get(..size).unwrap_or_default();
         Ok((bytes, GpuVa(at.0 + u64::from(shaped.bank0_bytes()))))
-    }
-
-    /// The descriptor that was put together last.
-    pub(crate) fn qmd(&self) -> &Qmd {
-        &self.qmd
     }
 }

@@ -41,6 +41,7 @@ mod memory;
 mod module;
 mod object;
 pub mod probe;
+pub mod profile;
 mod protocol;
 mod ring;
 mod select;
@@ -60,12 +61,14 @@ pub use args::{Arg, ArgBytes, Hold};
 pub use context::Context;
 pub use device::{Backend, Device, Info, MemoryInfo, Options};
 pub use error::Error;
-pub use fault::{BadAccess, FaultReport, SmError};
+pub use fault::{
+    AskedLaunch, BadAccess, Doubt, FaultKind, FaultReport, MemoryPlace, SmError, Submission, code_name,
+};
 pub use graph::{Graph, GraphBuilder, GraphLaunch, GraphNode, IntoGraph};
 pub use launch::{Launch, Target};
 pub use mapping::Mapping;
-pub use memory::{Buffer, Element, Placement};
+pub use memory::{Buffer, Element, Neighbours, Placement, Region, Use};
 pub use module::{Function, Module};
 pub use object::live_objects;
 pub use space::MapMode;
-pub use stream::{Event, Stream};
+pub use stream::{Event, GpuTime, Stream};

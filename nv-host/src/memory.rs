@@ -1,5 +1,11 @@
 //! Memory that the GPU can reach: allocations, and typed buffers over them.
 
+mod allocation;
+mod blocks;
+mod pool;
+mod regions;
+mod retired;
+
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -8,9 +14,13 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::args::{Arg, Hold};
 use crate::context::Context;
-use crate::object::RmObject;
-use crate::space::AddressSpace;
-use crate::{Error, Mapping, calls};
+use crate::{Error, Mapping};
+
+pub(crate) use allocation::Allocation;
+pub(crate) use pool::Pool;
+pub(crate) use regions::Regions;
+pub use regions::{Neighbours, Region, Use};
+pub(crate) use retired::RetireList;
 
 /// Where memory lies and who can reach it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -22,72 +32,6 @@ pub enum Placement {
     HostVisible,
     /// Host memory that is pinned, cached and snooped: the GPU reaches it over the bus.
     Pinned,
-}
-
-/// One allocation, mapped for the GPU and, by placement, for the CPU. Dropping it frees it at once: who may
-/// still have work in flight on it hands it to the device, which waits.
-#[derive(Debug)]
-pub(crate) struct Allocation {
-    space: Arc<AddressSpace>,
-    va: GpuVa,
-    bytes: u64,
-    /// Ends before the memory object does.
-    mapping: Option<Mapping>,
-    memory: RmObject,
-}
-
-impl Allocation {
-    /// Allocates and maps `bytes`, rounded up to whole pages.
-    pub(crate) fn new(
-        objects: &calls::Objects,
-        space: &Arc<AddressSpace>,
-        bytes: u64,
-        placement: Placement,
-    ) -> Result<Self, Error> {
-        let (memory, bytes) = calls::memory(objects, bytes, placement)?;
-        let mapping = match placement {
-            Placement::Device => None,
-            _ => Some(calls::map_memory(
-                objects,
-                memory.handle(),
-                bytes,
-                placement,
-            )?),
-        };
-        let va = space.map(memory.handle(), bytes)?;
-        Ok(Self {
-            space: Arc::clone(space),
-            va,
-            bytes,
-            mapping,
-            memory,
-        })
-    }
-
-    /// Its first address.
-    pub(crate) fn va(&self) -> GpuVa {
-        self.va
-    }
-
-    /// The memory object.
-    pub(crate) fn handle(&self) -> nv_proto::unit::Handle {
-        self.memory.handle()
-    }
-
-    /// The CPU's view.
-    pub(crate) fn mapping(&self) -> Result<&Mapping, Error> {
-        self.mapping.as_ref().ok_or_else(|| {
-            Error::Unsupported(
-                "this memory has no CPU mapping; allocate it as host-visible or pinned".into(),
-            )
-        })
-    }
-}
-
-impl Drop for Allocation {
-    fn drop(&mut self) {
-        self.space.unmap(self.memory.handle(), self.va, self.bytes);
-    }
 }
 
 /// A value that may lie in GPU memory: any bytes make one, and it has no padding and no references.
@@ -119,7 +63,7 @@ impl<T: Element> Buffer<T> {
                 "a buffer holds at least one byte".into(),
             ));
         }
-        let allocation = Arc::new(context.allocate(bytes as u64, placement)?);
+        let allocation = Arc::new(context.allocate(bytes as u64, placement, Use::Buffer)?);
         let va = allocation.va();
         Ok(Self {
             context: context.clone(),

@@ -1,7 +1,7 @@
 //! Loaded cubins and the kernels in them.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use nv_proto::bank0::{self, STACK_RESERVE};
 use nv_proto::cubin::{Cubin, Kernel, Layout, PREFETCH_SLACK, Param};
@@ -13,7 +13,7 @@ use crate::Error;
 use crate::context::{Context, lock};
 use crate::fatbin;
 use crate::launch::ShapeCache;
-use crate::memory::{Allocation, Placement};
+use crate::memory::{Allocation, Placement, Use};
 
 /// A cubin in the GPU's memory. A clone is the same module; it goes with the last of them and of its functions.
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ impl Module {
         let mut places = vec![0; parsed.section_count()];
         let plan = parsed.plan(Layout::default(), &mut places).map_err(bad)?;
         let bytes = plan.size().saturating_add(PREFETCH_SLACK);
-        let code = context.allocate(bytes, Placement::HostVisible)?;
+        let code = context.allocate(bytes, Placement::HostVisible, Use::Code)?;
         let base = code.va();
 
         let length = usize::try_from(plan.size()).map_err(|_| Error::OutOfMemory {
@@ -288,16 +288,30 @@ impl FunctionInner {
 /// Which kernel an address of code belongs to.
 #[derive(Debug, Default)]
 pub(crate) struct CodeMap {
-    /// By first address: size in bytes, and name.
-    kernels: BTreeMap<GpuVa, (u64, Arc<str>)>,
+    /// By first address.
+    kernels: BTreeMap<GpuVa, Code>,
+}
+
+/// The code of one kernel.
+#[derive(Debug)]
+struct Code {
+    /// Its size in bytes.
+    size: u64,
+    name: Arc<str>,
+    /// The memory that it lies in.
+    memory: Weak<Allocation>,
 }
 
 impl CodeMap {
     fn insert(&mut self, module: &ModuleInner) {
         for function in &module.functions {
             let facts = &function.facts;
-            let kernel = (facts.program_size.into(), Arc::clone(&function.name));
-            self.kernels.insert(facts.program, kernel);
+            let code = Code {
+                size: facts.program_size.into(),
+                name: Arc::clone(&function.name),
+                memory: module.code.as_ref().map(Arc::downgrade).unwrap_or_default(),
+            };
+            self.kernels.insert(facts.program, code);
         }
     }
 
@@ -307,10 +321,28 @@ impl CodeMap {
         }
     }
 
+    fn find(&self, pc: u64) -> Option<(u64, &Code)> {
+        let (entry, code) = self.kernels.range(..=GpuVa(pc)).next_back()?;
+        let offset = pc - entry.0;
+        (offset < code.size).then_some((offset, code))
+    }
+
     /// The kernel whose code holds `pc`, and the offset in it.
     pub(crate) fn place(&self, pc: u64) -> Option<(String, u64)> {
-        let (entry, (size, name)) = self.kernels.range(..=GpuVa(pc)).next_back()?;
-        let offset = pc - entry.0;
-        (offset < *size).then(|| (name.to_string(), offset))
+        let (offset, code) = self.find(pc)?;
+        Some((code.name.to_string(), offset))
+    }
+
+    /// The instruction at `pc` as it lies in memory now, low word first.
+    pub(crate) fn instruction(&self, pc: u64) -> Option<[u64; 2]> {
+        let (_, code) = self.find(pc)?;
+        let memory = code.memory.upgrade()?;
+        let offset = usize::try_from(pc.checked_sub(memory.va().0)?).ok()?;
+        let mut bytes = [0; 16];
+        memory.mapping().ok()?.read(offset, &mut bytes).ok()?;
+        let word = |range: std::ops::Range<usize>| {
+            Some(u64::from_le_bytes(bytes.get(range)?.try_into().ok()?))
+        };
+        Some([word(0..8)?, word(8..16)?])
     }
 }

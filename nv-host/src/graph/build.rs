@@ -13,7 +13,7 @@ use crate::Error;
 use crate::args::{Arg, Hold};
 use crate::context::{Context, ContextInner};
 use crate::launch::{Launch, Request, ShapeCache, refused, sealed};
-use crate::memory::{Buffer, Element, Placement};
+use crate::memory::{Buffer, Element, Placement, Use};
 use crate::module::Function;
 use crate::stream::check_copy;
 
@@ -135,8 +135,12 @@ impl GraphBuilder {
                     what: "memory for a graph",
                     bytes,
                 })?;
-                let memory = self.context.allocate(bytes, Placement::HostVisible)?;
-                Some(Arc::new(Hold::new(&self.context, Arc::new(memory))))
+                let memory = self
+                    .context
+                    .allocate(bytes, Placement::HostVisible, Use::Graph)?;
+                let memory = Arc::new(Hold::new(&self.context, Arc::new(memory)));
+                context.add_graph(&memory);
+                Some(memory)
             }
         };
         let cooperative = self.kernels.iter().any(|kernel| kernel.request.cooperative);

@@ -47,7 +47,11 @@ impl StreamInner {
         // As many pieces to a submission as its words hold; each piece but the last of all is followed by
         // others that wait for it (non-pipelined).
         while done < bytes {
-            last = self.submit(context, state, Work::Copy, |push, value| {
+            let most = u64::from(LINEAR_STEP) * PIECES_PER_SUBMISSION as u64;
+            let work = Work::Copy {
+                bytes: (bytes - done).min(most),
+            };
+            last = self.submit(context, state, work, |push, value| {
                 for _ in 0..PIECES_PER_SUBMISSION {
                     let piece = (bytes - done).min(u64::from(LINEAR_STEP));
                     if piece == 0 {
@@ -80,7 +84,7 @@ impl StreamInner {
                             ..LaunchDma::default()
                         },
                     )?;
-                    Ok(Pending::Engine)
+                    Ok(Pending::Copy)
                 } else {
                     // A one-word payload, which the host turns into the 64-bit timeline: submissions in
                     // flight are far fewer than 2^32, so equal words are equal values.

@@ -72,7 +72,11 @@ impl StreamInner {
             qmd
         };
 
-        let work = Work::Launch(launch.function().label());
+        let work = Work::Launch {
+            kernel: launch.function().label(),
+            grid: request.grid,
+            block: request.block(),
+        };
         self.start(context, state, work, local, qmd, Pending::Nothing)
     }
 
@@ -140,7 +144,7 @@ impl Turn<'_> {
     pub(crate) fn chain(
         &mut self,
         context: &ContextInner,
-        label: &Arc<str>,
+        (label, launches): (&Arc<str>, usize),
         local_bytes: u32,
         prepare: impl FnOnce(u32, Option<Release>) -> Result<GpuVa, Error>,
     ) -> Result<u64, Error> {
@@ -158,11 +162,12 @@ impl Turn<'_> {
             reduction: None,
         });
         let pending = match release {
-            Some(_) => Pending::Engine,
+            Some(_) => Pending::Chain,
             None => Pending::Nothing,
         };
         let first = prepare(per_thread, release)?;
-        stream.start(context, state, Work::Launch(label), local, first, pending)
+        let work = Work::Chain { label, launches };
+        stream.start(context, state, work, local, first, pending)
     }
 }
 

@@ -13,7 +13,9 @@ use crate::device::{Info, Options};
 use crate::driver::{Doorbell, Driver};
 use crate::group::Group;
 use crate::local::LocalMemory;
-use crate::memory::{Allocation, Buffer, Element, Neighbours, Placement, Pool, RetireList, Use};
+use crate::memory::{
+    Allocation, Buffer, Element, Neighbours, PinnedBuffer, Placement, Pool, RetireList, Use,
+};
 use crate::module::{CodeMap, Module};
 use crate::object::RmObject;
 use crate::space::{AddressSpace, MapMode};
@@ -128,7 +130,7 @@ impl Context {
     /// Makes a buffer of `len` values in memory of the given placement.
     ///
     /// # Errors
-    /// As [`Device::alloc`].
+    /// As [`Context::alloc`].
     pub fn alloc_in<T: Element>(
         &self,
         len: usize,
@@ -137,10 +139,18 @@ impl Context {
         Buffer::new(self, len, placement)
     }
 
+    /// Makes a buffer of `len` values in pinned host memory. Its content is whatever was there.
+    ///
+    /// # Errors
+    /// As [`Context::alloc`].
+    pub fn alloc_pinned<T: Element>(&self, len: usize) -> Result<PinnedBuffer<T>, Error> {
+        PinnedBuffer::new(self, len)
+    }
+
     /// Makes a buffer in GPU memory that holds `values`.
     ///
     /// # Errors
-    /// As [`Device::alloc`] and [`Buffer::write`].
+    /// As [`Context::alloc`] and [`Buffer::write`].
     pub fn upload<T: Element>(&self, values: &[T]) -> Result<Buffer<T>, Error> {
         let buffer = self.alloc(values.len())?;
         buffer.write(values)?;
@@ -354,6 +364,17 @@ impl ContextInner {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Waits until all work submitted so far on streams that live has ended; of a stream that died the error was told.
+    pub(crate) fn settle(&self) -> Result<(), Error> {
+        for stream in self.live_streams() {
+            let submitted = stream.submitted();
+            if !stream.is_over(submitted) {
+                stream.wait(self, submitted, self.limit)?;
+            }
+        }
+        Ok(())
     }
 
     fn with_staging<R>(

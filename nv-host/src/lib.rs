@@ -40,11 +40,16 @@ mod memory;
 mod module;
 mod object;
 pub mod probe;
+mod protocol;
 mod ring;
 mod select;
 mod space;
 mod staging;
 mod stream;
+mod sync {
+    //! What the model check replaces.
+    pub(crate) use std::sync::atomic::{Ordering, fence};
+}
 #[cfg(feature = "ioctl")]
 mod sys;
 mod va;
@@ -52,7 +57,7 @@ mod wait;
 
 pub use args::{Arg, ArgBytes};
 pub use context::Context;
-pub use device::{Backend, Device, Info, Options};
+pub use device::{Backend, Device, Info, MemoryInfo, Options};
 pub use error::Error;
 pub use fault::{BadAccess, FaultReport, SmError};
 pub use launch::Launch;
@@ -62,5 +67,6 @@ pub use memory::{
     Region, Use,
 };
 pub use module::{Function, Module};
+pub use object::live_objects;
 pub use space::MapMode;
 pub use stream::{Download, Event, Rect, Stream};

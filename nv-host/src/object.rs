@@ -1,12 +1,22 @@
 //! Resource-manager objects that end with their owner.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nv_proto::rm::AllocParams;
 use nv_proto::unit::{ClassId, Handle};
 
 use crate::Error;
 use crate::driver::{self, Driver};
+
+/// How many objects this process holds.
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+
+/// How many resource-manager objects the devices of this process hold, clients apart: for tests of leaks.
+#[must_use]
+pub fn live_objects() -> usize {
+    LIVE.load(Ordering::Relaxed)
+}
 
 /// An RM object; dropping it frees it and all below it.
 #[derive(Debug)]
@@ -25,11 +35,7 @@ impl RmObject {
         params: &mut P,
     ) -> Result<Self, Error> {
         let handle = driver::alloc(&**driver, parent, class, params)?;
-        Ok(Self {
-            driver: Arc::clone(driver),
-            parent,
-            handle,
-        })
+        Ok(Self::own(driver, parent, handle))
     }
 
     /// Makes an object of a class that takes no parameters.
@@ -39,20 +45,21 @@ impl RmObject {
         class: ClassId,
     ) -> Result<Self, Error> {
         let handle = driver::alloc_plain(&**driver, parent, class)?;
-        Ok(Self {
-            driver: Arc::clone(driver),
-            parent,
-            handle,
-        })
+        Ok(Self::own(driver, parent, handle))
     }
 
-    /// Takes over an object that exists.
-    pub(crate) fn adopt(driver: &Arc<dyn Driver>, parent: Handle, handle: Handle) -> Self {
+    fn own(driver: &Arc<dyn Driver>, parent: Handle, handle: Handle) -> Self {
+        LIVE.fetch_add(1, Ordering::Relaxed);
         Self {
             driver: Arc::clone(driver),
             parent,
             handle,
         }
+    }
+
+    /// Takes over an object that exists.
+    pub(crate) fn adopt(driver: &Arc<dyn Driver>, parent: Handle, handle: Handle) -> Self {
+        Self::own(driver, parent, handle)
     }
 
     /// Frees it now. After that there is nothing left to drop.
@@ -61,6 +68,7 @@ impl RmObject {
         if handle == Handle::NULL {
             return Ok(());
         }
+        LIVE.fetch_sub(1, Ordering::Relaxed);
         self.driver.free(self.parent, handle)
     }
 

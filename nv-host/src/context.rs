@@ -420,3 +420,5 @@ impl ContextInner {
 mod refusals;
 #[cfg(all(test, feature = "sim"))]
 mod small;
+#[cfg(all(test, feature = "sim"))]
+mod wrap;

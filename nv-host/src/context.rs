@@ -35,7 +35,7 @@ pub struct Context {
 #[derive(Debug)]
 pub(crate) struct ContextInner {
     stream: Mutex<Option<Arc<StreamInner>>>,
-    staging: Mutex<Option<Staging>>,
+    staging: Staging,
     streams: Mutex<Vec<(Weak<StreamInner>, Weak<Progress>)>>,
     retired: RetireList,
     local: Mutex<LocalMemory>,
@@ -76,7 +76,7 @@ impl Context {
         let info = calls::info(&objects, classes, space.mode())?;
         let inner = Arc::new(ContextInner {
             stream: Mutex::default(),
-            staging: Mutex::default(),
+            staging: Staging::default(),
             streams: Mutex::default(),
             retired: RetireList::default(),
             local: Mutex::default(),
@@ -245,14 +245,12 @@ impl Context {
 
     pub(crate) fn upload_bytes(&self, va: GpuVa, bytes: &[u8]) -> Result<(), Error> {
         let stream = self.inner.default_stream()?;
-        self.inner
-            .with_staging(|staging| staging.upload(&self.inner, &stream, va, bytes))
+        self.inner.staging.upload(&self.inner, &stream, va, bytes)
     }
 
     pub(crate) fn download_bytes(&self, va: GpuVa, bytes: &mut [u8]) -> Result<(), Error> {
         let stream = self.inner.default_stream()?;
-        self.inner
-            .with_staging(|staging| staging.download(&self.inner, &stream, va, bytes))
+        self.inner.staging.download(&self.inner, &stream, va, bytes)
     }
 }
 
@@ -306,6 +304,9 @@ impl ContextInner {
         self.retired.reap_some();
         match self.pool.allocate(bytes, placement, what) {
             Err(Error::OutOfMemory { .. }) => {
+                if placement == Placement::Pinned {
+                    self.staging.trim(self);
+                }
                 if !self.retired.is_empty() {
                     for stream in self.live_streams() {
                         // A stream that cannot be waited for keeps its memory; the allocation then fails as before.
@@ -321,7 +322,8 @@ impl ContextInner {
         }
     }
 
-    fn retire(&self, allocation: Arc<Allocation>) {
+    /// Takes over memory that work in flight may still use.
+    pub(crate) fn retire(&self, allocation: Arc<Allocation>) {
         // Of all streams, also of those that are just being dropped: their work goes on meanwhile.
         let running: Vec<_> = lock(&self.streams)
             .iter()
@@ -391,18 +393,6 @@ impl ContextInner {
             }
         }
         Ok(())
-    }
-
-    fn with_staging<R>(
-        &self,
-        use_staging: impl FnOnce(&mut Staging) -> Result<R, Error>,
-    ) -> Result<R, Error> {
-        let mut staging = lock(&self.staging);
-        let staging = match &mut *staging {
-            Some(staging) => staging,
-            none => none.insert(Staging::new(self)?),
-        };
-        use_staging(staging)
     }
 
     /// Local memory of at least `per_thread` bytes for every thread that can run; it grows, and what streams

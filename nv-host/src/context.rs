@@ -15,7 +15,9 @@ use crate::driver::{Doorbell, Driver};
 use crate::fault::{MemoryPlace, Submission};
 use crate::group::Group;
 use crate::local::LocalMemory;
-use crate::memory::{Allocation, Buffer, Element, Neighbours, Placement, Pool, RetireList, Use};
+use crate::memory::{
+    Allocation, Buffer, Element, Neighbours, PinnedBuffer, Placement, Pool, RetireList, Use,
+};
 use crate::module::{CodeMap, Module};
 use crate::object::RmObject;
 use crate::profile::Sink;
@@ -36,7 +38,7 @@ pub struct Context {
 #[derive(Debug)]
 pub(crate) struct ContextInner {
     stream: Mutex<Option<Arc<StreamInner>>>,
-    staging: Mutex<Option<Staging>>,
+    staging: Staging,
     streams: Mutex<Vec<(Weak<StreamInner>, Weak<Progress>)>>,
     retired: RetireList,
     local: Mutex<LocalMemory>,
@@ -85,7 +87,7 @@ impl Context {
         let info = calls::info(&objects, classes, space.mode())?;
         let inner = Arc::new(ContextInner {
             stream: Mutex::default(),
-            staging: Mutex::default(),
+            staging: Staging::default(),
             streams: Mutex::default(),
             retired: RetireList::default(),
             local: Mutex::default(),
@@ -159,7 +161,7 @@ impl Context {
     /// Makes a buffer of `len` values in memory of the given placement.
     ///
     /// # Errors
-    /// As [`Device::alloc`].
+    /// As [`Context::alloc`].
     pub fn alloc_in<T: Element>(
         &self,
         len: usize,
@@ -168,10 +170,18 @@ impl Context {
         Buffer::new(self, len, placement)
     }
 
+    /// Makes a buffer of `len` values in pinned host memory. Its content is whatever was there.
+    ///
+    /// # Errors
+    /// As [`Context::alloc`].
+    pub fn alloc_pinned<T: Element>(&self, len: usize) -> Result<PinnedBuffer<T>, Error> {
+        PinnedBuffer::new(self, len)
+    }
+
     /// Makes a buffer in GPU memory that holds `values`.
     ///
     /// # Errors
-    /// As [`Device::alloc`] and [`Buffer::write`].
+    /// As [`Context::alloc`] and [`Buffer::write`].
     pub fn upload<T: Element>(&self, values: &[T]) -> Result<Buffer<T>, Error> {
         let buffer = self.alloc(values.len())?;
         buffer.write(values)?;
@@ -250,14 +260,12 @@ impl Context {
 
     pub(crate) fn upload_bytes(&self, va: GpuVa, bytes: &[u8]) -> Result<(), Error> {
         let stream = self.inner.default_stream()?;
-        self.inner
-            .with_staging(|staging| staging.upload(&self.inner, &stream, va, bytes))
+        self.inner.staging.upload(&self.inner, &stream, va, bytes)
     }
 
     pub(crate) fn download_bytes(&self, va: GpuVa, bytes: &mut [u8]) -> Result<(), Error> {
         let stream = self.inner.default_stream()?;
-        self.inner
-            .with_staging(|staging| staging.download(&self.inner, &stream, va, bytes))
+        self.inner.staging.download(&self.inner, &stream, va, bytes)
     }
 }
 
@@ -344,6 +352,9 @@ impl ContextInner {
         self.retired.reap_some();
         match self.pool.allocate(bytes, placement, what) {
             Err(Error::OutOfMemory { .. }) => {
+                if placement == Placement::Pinned {
+                    self.staging.trim(self);
+                }
                 if !self.retired.is_empty() {
                     for stream in self.live_streams() {
                         // A stream that cannot be waited for keeps its memory; the allocation then fails as before.
@@ -359,7 +370,8 @@ impl ContextInner {
         }
     }
 
-    fn retire(&self, allocation: Arc<Allocation>) {
+    /// Takes over memory that work in flight may still use.
+    pub(crate) fn retire(&self, allocation: Arc<Allocation>) {
         // Of all streams, also of those that are just being dropped: their work goes on meanwhile.
         let running: Vec<_> = lock(&self.streams)
             .iter()
@@ -450,16 +462,15 @@ impl ContextInner {
         }
     }
 
-    fn with_staging<R>(
-        &self,
-        use_staging: impl FnOnce(&mut Staging) -> Result<R, Error>,
-    ) -> Result<R, Error> {
-        let mut staging = lock(&self.staging);
-        let staging = match &mut *staging {
-            Some(staging) => staging,
-            none => none.insert(Staging::new(self)?),
-        };
-        use_staging(staging)
+    /// Waits until all work submitted so far on streams that live has ended; of a stream that died the error was told.
+    pub(crate) fn settle(&self) -> Result<(), Error> {
+        for stream in self.live_streams() {
+            let submitted = stream.submitted();
+            if !stream.is_over(submitted) {
+                stream.wait(self, submitted, self.limit)?;
+            }
+        }
+        Ok(())
     }
 
     /// Local memory of at least `per_thread` bytes for every thread that can run; it grows, and what streams
@@ -477,3 +488,5 @@ impl ContextInner {
 mod refusals;
 #[cfg(all(test, feature = "sim"))]
 mod small;
+#[cfg(all(test, feature = "sim"))]
+mod wrap;

@@ -1,4 +1,4 @@
-//! Graphs: launches and copies that are put together once and replayed as often as wanted.
+//! Graphs: launches, copies and fills that are put together once and replayed as often as wanted.
 
 mod build;
 mod instance;
@@ -20,11 +20,11 @@ pub use build::{GraphBuilder, GraphLaunch, IntoGraph};
 use build::{Kernel, Step};
 use instance::Instance;
 
-/// Launches and copies in order, bound to memory of their own, so that replaying them costs little.
+/// Launches, copies and fills in order, bound to memory of their own, so that replaying them costs little.
 ///
 /// Launches that follow each other are a chain on the GPU: each descriptor starts the next, the caches that a kernel
 /// reads through are invalidated before it, and the last one signals the end. The CPU submits a chain of any length in
-/// a few words. Before and after a copy the GPU waits as between the submissions of a stream.
+/// a few words. Before and after copies and fills the GPU waits as between the submissions of a stream.
 ///
 /// A graph keeps all that it uses: a buffer or a module that is dropped lives on until the graph is dropped or has
 /// been given another argument, and its last replay has ended. What is passed as a plain address is its caller's to
@@ -165,8 +165,21 @@ impl Graph {
                             },
                         )?;
                     }
-                    Step::Copy(copy) => {
-                        turn.copy(context, copy.target, copy.source, copy.bytes)?;
+                    Step::Copy {
+                        target,
+                        source,
+                        bytes,
+                        ..
+                    } => {
+                        turn.copy(context, *target, *source, *bytes)?;
+                    }
+                    Step::Fill {
+                        target,
+                        pattern,
+                        count,
+                        ..
+                    } => {
+                        turn.fill(context, *target, *pattern, *count)?;
                     }
                 }
             }

@@ -67,8 +67,11 @@ pub use fault::{
 pub use graph::{Graph, GraphBuilder, GraphLaunch, GraphNode, IntoGraph};
 pub use launch::{Launch, Target};
 pub use mapping::Mapping;
-pub use memory::{Buffer, Element, Neighbours, Placement, Region, Use};
+pub use memory::{
+    Buffer, DeviceSlice, Element, Neighbours, NotRegistered, Page, PinnedBuffer, Place, Placement,
+    Region, Use,
+};
 pub use module::{Function, Module};
 pub use object::live_objects;
 pub use space::MapMode;
-pub use stream::{Event, GpuTime, Stream};
+pub use stream::{Download, Event, GpuTime, Rect, Stream};

@@ -5,6 +5,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use crate::Error;
+use crate::memory::Lender;
 
 /// A CPU mapping of GPU-visible memory. Dropping it unmaps.
 #[derive(Debug)]
@@ -23,6 +24,7 @@ enum Owner {
     #[cfg(feature = "sim")]
     Sim(nv_sim::memory::Span),
     Part(Arc<Mapping>),
+    Lent(Arc<Lender>),
 }
 
 // SAFETY: a mapping owns its pages, and every access through it is a volatile access or a copy to which no
@@ -52,6 +54,15 @@ impl Mapping {
             length: span.bytes(),
             _owner: Owner::Sim(span),
         })
+    }
+
+    /// Memory that the program lent.
+    pub(crate) fn lent(lender: &Arc<Lender>) -> Self {
+        Self {
+            base: lender.base(),
+            length: lender.length(),
+            _owner: Owner::Lent(Arc::clone(lender)),
+        }
     }
 
     /// `length` bytes of `whole` from `offset` on, which keep all of it mapped; `None` where that is not inside. The

@@ -8,6 +8,7 @@ mod launches;
 mod queue;
 mod raw;
 mod times;
+mod transfers;
 
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
@@ -18,12 +19,14 @@ use crate::Error;
 use crate::context::{Context, ContextInner, lock};
 use crate::fault::FaultReport;
 use crate::launch::Launch;
-use crate::memory::{Buffer, Element};
 use crate::module::Function;
 
+pub(crate) use copies::Pattern;
 pub(crate) use queue::{Progress, StreamInner};
 pub use times::GpuTime;
 pub(crate) use times::TimePool;
+pub use transfers::{Download, Rect};
+pub(crate) use transfers::{check_copy, check_fill};
 
 /// Work that runs in the order in which it was submitted, beside that of other streams.
 ///
@@ -72,6 +75,18 @@ impl Turn<'_> {
         self.stream
             .copy_locked(context, &mut self.state, target, source, bytes)
     }
+
+    /// Submits a fill of `count` elements; the value is reached once it has ended.
+    pub(crate) fn fill(
+        &mut self,
+        context: &ContextInner,
+        target: GpuVa,
+        pattern: Pattern,
+        count: u64,
+    ) -> Result<u64, Error> {
+        self.stream
+            .fill_locked(context, &mut self.state, target, pattern, count)
+    }
 }
 
 impl Stream {
@@ -95,21 +110,6 @@ impl Stream {
     /// Begins a launch of `function`; [`Launch::submit`] ends it.
     pub fn launch<'a>(&'a self, function: &'a Function) -> Launch<'a> {
         Launch::new(self, function)
-    }
-
-    /// Copies all of `source` to the start of `target`; it returns once the copy is submitted.
-    ///
-    /// # Errors
-    /// [`Error::InvalidArgument`] when `target` is shorter or of another context.
-    pub fn copy<T: Element>(&self, target: &Buffer<T>, source: &Buffer<T>) -> Result<Event, Error> {
-        check_copy(&self.context, target, source)?;
-        let value = self.inner.copy(
-            self.context.inner(),
-            target.va(),
-            source.va(),
-            source.bytes() as u64,
-        )?;
-        Ok(self.event_at(value))
     }
 
     /// The moment after all work submitted so far.
@@ -198,28 +198,12 @@ impl Stream {
     }
 }
 
-/// That all of `source` can be copied to `target`, both of `context`.
-pub(crate) fn check_copy<T: Element>(
-    context: &Context,
-    target: &Buffer<T>,
-    source: &Buffer<T>,
-) -> Result<(), Error> {
-    if source.len() > target.len() {
-        return Err(Error::InvalidArgument(format!(
-            "{} values do not fit a buffer of {}",
-            source.len(),
-            target.len()
-        )));
-    }
-    for buffer in [target.context(), source.context()] {
-        if !Arc::ptr_eq(buffer.inner(), context.inner()) {
-            return Err(Error::InvalidArgument("a buffer of another context".into()));
-        }
-    }
-    Ok(())
-}
-
 impl Event {
+    /// The stream, and its timeline's value.
+    pub(crate) fn parts(&self) -> (&Arc<StreamInner>, u64) {
+        (&self.stream.inner, self.value)
+    }
+
     /// Whether it is reached.
     #[must_use]
     pub fn is_reached(&self) -> bool {

@@ -13,9 +13,9 @@ use crate::Error;
 use crate::args::{Arg, Hold};
 use crate::context::{Context, ContextInner};
 use crate::launch::{Launch, Request, ShapeCache, refused, sealed};
-use crate::memory::{Buffer, Element, Placement, Use};
+use crate::memory::{Place, Placement, Use};
 use crate::module::Function;
-use crate::stream::check_copy;
+use crate::stream::{Pattern, check_copy, check_fill};
 
 /// A graph in the making: launches and copies in the order in which they are to run.
 #[derive(Debug)]
@@ -46,16 +46,18 @@ pub(super) enum Step {
         /// What a fault is told to be in, where the program counter does not tell more.
         label: Arc<str>,
     },
-    Copy(Copy),
-}
-
-/// A copy.
-#[derive(Debug)]
-pub(super) struct Copy {
-    pub(super) target: GpuVa,
-    pub(super) source: GpuVa,
-    pub(super) bytes: u64,
-    _holds: [Option<Hold>; 2],
+    Copy {
+        target: GpuVa,
+        source: GpuVa,
+        bytes: u64,
+        _holds: [Option<Hold>; 2],
+    },
+    Fill {
+        target: GpuVa,
+        pattern: Pattern,
+        count: u64,
+        _hold: Option<Hold>,
+    },
 }
 
 /// A launch, as it is to be from the next replay on.
@@ -91,22 +93,40 @@ impl GraphBuilder {
         Launch::new(to, function)
     }
 
-    /// Adds a copy of all of `source` to the start of `target`.
+    /// Adds a copy of all of `source` to the start of `target`, as [`Stream::copy`](crate::Stream::copy) makes them.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] when `target` is shorter or of another context.
-    pub fn copy<T: Element>(
-        &mut self,
-        target: &Buffer<T>,
-        source: &Buffer<T>,
-    ) -> Result<&mut Self, Error> {
-        check_copy(&self.context, target, source)?;
-        self.steps.push(Step::Copy(Copy {
+    /// [`Error::InvalidArgument`] when `target` is shorter or one is of another context.
+    pub fn copy<D, S>(&mut self, target: &D, source: &S) -> Result<&mut Self, Error>
+    where
+        D: Place + ?Sized,
+        S: Place<Element = D::Element> + ?Sized,
+    {
+        let bytes = check_copy(&self.context, target, source)?;
+        self.steps.push(Step::Copy {
             target: target.va(),
             source: source.va(),
-            bytes: source.bytes() as u64,
-            _holds: [target.hold(), source.hold()],
-        }));
+            bytes,
+            _holds: [target.keep(), source.keep()],
+        });
+        Ok(self)
+    }
+
+    /// Adds a fill of all of `target`, as [`Stream::fill`](crate::Stream::fill) makes them.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for values of other than 1, 2, 4 or 8 bytes, or memory of another context.
+    pub fn fill<D>(&mut self, target: &D, value: D::Element) -> Result<&mut Self, Error>
+    where
+        D: Place + ?Sized,
+    {
+        let (pattern, count) = check_fill(&self.context, target, value)?;
+        self.steps.push(Step::Fill {
+            target: target.va(),
+            pattern,
+            count,
+            _hold: target.keep(),
+        });
         Ok(self)
     }
 

@@ -202,6 +202,11 @@ impl Slot {
 }
 
 #[cfg(all(test, feature = "sim"))]
+#[allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "test code: a broken expectation ends the test"
+)]
 mod tests {
     use crate::{Backend, Device, Graph, Options, Stream, launch};
 

@@ -171,6 +171,26 @@ pub fn mixed(options: &Options) {
     stream.synchronize().unwrap();
     assert_eq!(source.read().unwrap(), expected);
 
+    // Parts of buffers, pinned memory, and fills.
+    let pinned = device.alloc_pinned::<u32>(N as usize).unwrap();
+    let half = N as usize / 2;
+    let mut parts = Graph::builder(&device);
+    parts.fill(&work, 3).unwrap();
+    parts.fill(&work.slice(half..).unwrap(), 5).unwrap();
+    launch!(parts, function[1, N](&work, 2_u32, 1_u32)).unwrap();
+    parts.copy(&pinned, &work.slice(half - 1..).unwrap()).unwrap();
+    launch!(parts, function[1, N](&pinned.slice(..).unwrap(), 10_u32, 0_u32)).unwrap();
+    parts.fill(&pinned.slice(..1).unwrap(), 1).unwrap();
+    let parts = parts.build().unwrap();
+    for _ in 0..3 {
+        pinned.write(&[9; N as usize]).unwrap();
+        parts.replay(&stream).unwrap();
+        // It knows of the replay, and waits for it.
+        let values = pinned.read().unwrap();
+        assert_eq!(values[..3], [1, 110, 110]);
+        assert_eq!(values[half + 1..], [90; N as usize / 2 - 1]);
+    }
+
     // Of copies alone, and of nothing.
     let mut copies = Graph::builder(&device);
     copies.copy(&work, &source).unwrap();

@@ -161,17 +161,12 @@ impl Recorder {
         let Ok(memory) = self.slots.mapping() else {
             return self.open.is_empty();
         };
-        if !self
-            .open
-            .front()
-            .is_some_and(|open| open.value <= completed)
-        {
+        let ended = |open: &Open| open.value <= completed;
+        if self.open.front().is_none_or(|open| !ended(open)) {
             return self.open.is_empty();
         }
         let mut gathered = lock(&self.sink.gathered);
-        while let Some(open) = self.open.front()
-            && open.value <= completed
-        {
+        while let Some(open) = self.open.front().filter(|open| ended(open)) {
             let at = usize::try_from(offset(open.value)).unwrap_or(usize::MAX);
             let end = at + END as usize;
             // The copy engine signals the timeline first: its time may be on the way.

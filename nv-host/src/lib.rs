@@ -41,11 +41,16 @@ mod module;
 mod object;
 pub mod probe;
 pub mod profile;
+mod protocol;
 mod ring;
 mod select;
 mod space;
 mod staging;
 mod stream;
+mod sync {
+    //! What the model check replaces.
+    pub(crate) use std::sync::atomic::{Ordering, fence};
+}
 #[cfg(feature = "ioctl")]
 mod sys;
 mod va;
@@ -53,12 +58,13 @@ mod wait;
 
 pub use args::{Arg, ArgBytes};
 pub use context::Context;
-pub use device::{Backend, Device, Info, Options};
+pub use device::{Backend, Device, Info, MemoryInfo, Options};
 pub use error::Error;
 pub use fault::{BadAccess, FaultReport, SmError};
 pub use launch::Launch;
 pub use mapping::Mapping;
 pub use memory::{Buffer, Element, Placement};
 pub use module::{Function, Module};
+pub use object::live_objects;
 pub use space::MapMode;
 pub use stream::{Event, GpuTime, Stream};

@@ -12,6 +12,7 @@ pub mod faults;
 pub mod graph;
 pub mod kernels;
 pub mod memory;
+pub mod profile;
 pub mod streams;
 
 use nv_host::driver::Kind;

@@ -36,7 +36,7 @@ pub(crate) fn watch(driver: Arc<dyn Driver>) -> Arc<dyn Driver> {
     debug!(
         target: TARGET,
         call = "open",
-        about = %format_args!("{:?}, driver {}", driver.kind(), driver.version()),
+        about = %format_args!("{}, driver {},", kind_name(&driver.kind()), driver.version()),
         object = %format_args!("client {}", driver.client()),
     );
     Arc::new(Traced {
@@ -125,6 +125,22 @@ fn changes(shape: Shape, before: &[u8], after: &[u8], version: DriverVersion) ->
         }
     }
     text
+}
+
+fn kind_name(kind: &Kind) -> String {
+    match kind {
+        Kind::Kernel => "a GPU of the kernel driver".to_owned(),
+        Kind::Sim(chip) => format!("simulated {chip}"),
+    }
+}
+
+/// Numbers by one name.
+fn list(name: &str, numbers: &[u32]) -> String {
+    let numbers: Vec<String> = numbers
+        .iter()
+        .map(|number| format!("{number:#x}"))
+        .collect();
+    format!("{name}=[{}]", numbers.join(","))
 }
 
 fn class_name(class: ClassId) -> String {
@@ -257,14 +273,11 @@ impl Driver for Traced {
             call = "NV_ESC_RM_CONTROL",
             about = "NV2080_CTRL_CMD_GR_GET_INFO",
             object = self.object(subdevice),
-            params = format_args!("index={indices:#x?}")
-                .to_string()
-                .replace([' ', '\n'], ""),
+            params = list("index", indices),
         );
         let facts = call(&span, || self.driver.gr_info(subdevice, indices));
         if let (Ok(facts), false) = (&facts, span.is_disabled()) {
-            let text = format!("data={facts:#x?}").replace([' ', '\n'], "");
-            span.record("changed", text);
+            span.record("changed", list("data", facts));
         }
         facts
     }

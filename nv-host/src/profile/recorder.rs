@@ -5,7 +5,6 @@
 //! so a slot that is read too early is known for what it is.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -19,6 +18,7 @@ use crate::Error;
 use crate::channel::RING_ENTRIES;
 use crate::context::lock;
 use crate::memory::Allocation;
+use crate::protocol;
 
 /// Slots of a stream: twice what can be in flight, so that one is long read back before it is used again.
 const SLOTS: u64 = 2 * RING_ENTRIES as u64;
@@ -161,25 +161,19 @@ impl Recorder {
         let Ok(memory) = self.slots.mapping() else {
             return self.open.is_empty();
         };
-        if !self
-            .open
-            .front()
-            .is_some_and(|open| open.value <= completed)
-        {
+        let ended = |open: &Open| open.value <= completed;
+        if self.open.front().is_none_or(|open| !ended(open)) {
             return self.open.is_empty();
         }
         let mut gathered = lock(&self.sink.gathered);
-        while let Some(open) = self.open.front()
-            && open.value <= completed
-        {
+        while let Some(open) = self.open.front().filter(|open| ended(open)) {
             let at = usize::try_from(offset(open.value)).unwrap_or(usize::MAX);
             let end = at + END as usize;
-            // The copy engine signals the timeline first: its time may be on the way.
-            if memory.read_u64(at) != open.value || memory.read_u64(end) != open.value {
+            // The copy engine signals the timeline first: its time may be on the way. Times come with the payloads.
+            let payload = |at| protocol::timeline(|| memory.read_u64(at));
+            if payload(at) != open.value || payload(end) != open.value {
                 break;
             }
-            // The payloads are there, so what they came with is.
-            fence(Ordering::Acquire);
             let (start, end) = (memory.read_u64(at + 8), memory.read_u64(end + 8));
             let Some(open) = self.open.pop_front() else {
                 break;

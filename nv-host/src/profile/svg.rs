@@ -44,7 +44,7 @@ pub(super) fn picture(recording: &Recording) -> String {
     let span = Span::of(recording.records());
     let lanes = TITLE + SCALE;
     let legend = lanes + LANE * streams.len() as f64 + MARGIN;
-    let height = legend + LEGEND * summary.len() as f64 + MARGIN;
+    let height = legend + LEGEND * (summary.len() + 1) as f64 + MARGIN;
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" \
          viewBox=\"0 0 {WIDTH} {height}\">\n<style>{STYLE}</style>\n\
@@ -78,7 +78,22 @@ pub(super) fn picture(recording: &Recording) -> String {
         );
         lane(&mut svg, span, top, records, &summary);
     }
+    let _ = writeln!(
+        svg,
+        "<rect class=\"submit\" x=\"{MARGIN}\" y=\"{}\" width=\"12\" height=\"{STRIP}\"/>",
+        legend + 3.0
+    );
+    let strips = "submissions by the CPU, below each stream";
+    text(
+        &mut svg,
+        MARGIN + 20.0,
+        legend + 11.0,
+        "",
+        strips,
+        WIDTH / 2.0,
+    );
     for (index, row) in summary.iter().enumerate() {
+        let index = index + 1;
         let top = legend + LEGEND * index as f64;
         let colour = colour(row.what, row.name, &summary);
         let _ = writeln!(
@@ -138,8 +153,10 @@ fn lane<'a>(
         let _ = writeln!(
             svg,
             "<rect class=\"box\" data-records=\"{count}\" x=\"{from:.3}\" y=\"{top}\" width=\"{:.3}\" height=\"{BOX}\" \
-             fill=\"{colour}\"><title>{}</title></rect>",
+             rx=\"{}\" fill=\"{colour}\"><title>{}</title></rect>",
             to - from,
+            // Neighbours of one colour are told apart by their corners.
+            if to - from > 6.0 { 3 } else { 0 },
             Escaped(&title)
         );
         let room = to - from - 6.0;

@@ -1,7 +1,7 @@
 //! A stream's channel and what is in flight on it: submission, flow control, waiting.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -356,11 +356,9 @@ impl StreamInner {
     /// The GPU's time in nanoseconds at which `value` was reached, if it is the newest value that was.
     pub(crate) fn time_of(&self, value: u64) -> Option<u64> {
         let page = self.channel.page_memory().mapping().ok()?;
-        let reached = page.read_u64(TIMELINE) == value;
         // Payload and time come together: the same payload on both sides of the time says that it is its own.
-        fence(Ordering::Acquire);
-        let time = page.read_u64(TIMELINE + 8);
-        fence(Ordering::Acquire);
+        let reached = protocol::timeline(|| page.read_u64(TIMELINE)) == value;
+        let time = protocol::timeline(|| page.read_u64(TIMELINE + 8));
         let still = page.read_u64(TIMELINE) == value;
         (reached && still && time != 0).then_some(time)
     }

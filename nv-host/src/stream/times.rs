@@ -1,6 +1,5 @@
 //! The GPU's times of events: what [`Stream::record`] stores, and what the timeline happens to keep.
 
-use std::sync::atomic::{Ordering, fence};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -77,11 +76,8 @@ impl Event {
     #[must_use]
     pub fn timestamp(&self) -> Option<GpuTime> {
         match &self.time {
-            Some(time) if self.is_reached() => {
-                // The timeline comes after the time.
-                fence(Ordering::Acquire);
-                time.read().map(GpuTime)
-            }
+            // The timeline comes after the time.
+            Some(time) if self.is_reached() => time.read().map(GpuTime),
             Some(_) => None,
             None => self.stream.inner.time_of(self.value).map(GpuTime),
         }

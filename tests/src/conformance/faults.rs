@@ -251,28 +251,29 @@ pub fn illegal_addresses(options: &Options) {
     let start = freed.va();
     drop(freed);
     rig.device.synchronize().unwrap();
-    let (place, text) = bad("ok", 1, start.0 + 4096, start.0 + 4096);
+    // Near its end: the memory of the stream that is made meanwhile may take its start.
+    let inside = start.0 + (60 << 20);
+    let (place, text) = bad("ok", 1, inside, inside);
     assert!(
-        matches!(place, MemoryPlace::Freed(region, 4096) if region.start == start),
+        matches!(place, MemoryPlace::Freed(region, 0x3c0_0000) if region.start == start),
         "{place}"
     );
     assert!(
-        text.contains("4 KiB into a buffer of 64 MiB") && text.contains("which was freed"),
+        text.contains("60 MiB into a buffer of 64 MiB") && text.contains("which was freed"),
         "{text}"
     );
 }
 
-/// An instruction that is none: the trap of a kernel, overwritten in the cubin.
-pub fn illegal_instruction(options: &Options) {
-    let rig = Rig::new(options);
-    let mut file = bytes(&format!("cubins/faults/faults.{}.cubin", sm(&rig.device)));
+/// The module of the kernels with the trap of `trap` overwritten by what is no instruction, and its offset.
+fn with_bad_instruction(device: &Context) -> (Module, u64) {
+    let mut file = bytes(&format!("cubins/faults/faults.{}.cubin", sm(device)));
     let (start, size) = {
         let parsed = object::File::parse(&*file).unwrap();
         let section = parsed.section_by_name(".text.trap").unwrap();
         section.file_range().unwrap()
     };
     let code = &mut file[start as usize..(start + size) as usize];
-    /// The low twelve bits of `BPT`.
+    /// The low byte of the opcode of `BPT`, whose other bits are 9.
     const BPT: u8 = 0x5c;
     let (index, instruction) = code
         .chunks_exact_mut(16)
@@ -282,7 +283,13 @@ pub fn illegal_instruction(options: &Options) {
     // An opcode that no architecture has.
     instruction[0] = 0xff;
     instruction[1] |= 0xf;
-    let patched = rig.device.load(&file).unwrap();
+    (device.load(&file).unwrap(), index as u64 * 16)
+}
+
+/// An instruction that is none.
+pub fn illegal_instruction(options: &Options) {
+    let rig = Rig::new(options);
+    let (patched, offset) = with_bad_instruction(&rig.device);
     let memory = memory(&rig.device);
     let report = rig.run_of(&patched, "trap", 1, 0, memory.va());
     assert_eq!(
@@ -291,11 +298,7 @@ pub fn illegal_instruction(options: &Options) {
         "{report}"
     );
     let sm = report.sms.first().unwrap();
-    assert_eq!(
-        sm.place,
-        Some(("trap".to_owned(), index as u64 * 16)),
-        "{report}"
-    );
+    assert_eq!(sm.place, Some(("trap".to_owned(), offset)), "{report}");
     assert!(sm.instruction.as_ref().unwrap().contains("fff"), "{report}");
 }
 
@@ -437,13 +440,7 @@ pub fn raw_words(options: &Options) {
     works(&rig.device);
 
     // A method that the compute class has not.
-    let trouble = rig.words(|stream| {
-        let mut words = [0; 8];
-        let mut push = PushWriter::new(&mut words);
-        let none = MethodAddr::new(0xff0).unwrap();
-        push.run(RunOp::Inc, Subchannel::COMPUTE, none, &[0x77])?;
-        stream.submit_words(push.finish())
-    });
+    let trouble = rig.words(|stream| stream.submit_words(&bad_method()));
     assert!(!trouble.hung, "{}", trouble.report);
     assert_eq!(
         trouble.report.kind,
@@ -457,8 +454,8 @@ pub fn raw_words(options: &Options) {
         trouble.report
     );
 
-    // A header that is none: `SEC_OP` 6 is reserved (`clc56f.h`).
-    let trouble = rig.words(|stream| stream.submit_words(&[0xc000_0000 | 1 << 16, 0]));
+    // A header that is none.
+    let trouble = rig.words(|stream| stream.submit_words(&BAD_HEADER));
     assert!(!trouble.hung, "{}", trouble.report);
     assert_eq!(
         trouble.report.kind,
@@ -473,8 +470,7 @@ pub fn raw_words(options: &Options) {
     );
 
     // Words where no memory is.
-    let nowhere = GpuVa(0x77_0000_0000);
-    let trouble = rig.words(|stream| stream.submit_segment(nowhere, 4));
+    let trouble = rig.words(|stream| stream.submit_segment(NOWHERE, 4));
     assert!(!trouble.hung, "{}", trouble.report);
     assert_eq!(
         (trouble.report.code, trouble.report.kind),
@@ -492,16 +488,8 @@ pub fn raw_words(options: &Options) {
 /// Launch descriptors that make no sense: whatever comes of them is told with what is wrong with them.
 pub fn bad_descriptors(options: &Options) {
     let rig = Rig::new(options);
-    let own = rig.device.info().classes.qmd;
-    let other = if own == Version::V03_00 {
-        Version::V04_00
-    } else {
-        Version::V03_00
-    };
     // Of another version, and one of nothing but zeros.
-    let mut wrong = vec![0; 96];
-    Qmd::new(other).encode_into(&mut wrong).unwrap();
-    for words in [wrong, vec![0; 96]] {
+    for words in [bad_descriptor(&rig.device), vec![0; 96]] {
         let memory = rig.device.upload(&words).unwrap();
         let trouble = rig.words(|stream| stream.submit_words(&launch(stream, memory.va())));
         println!("hung: {}\n", trouble.hung);
@@ -520,8 +508,7 @@ pub fn bad_descriptors(options: &Options) {
         );
     }
     // Where no memory is.
-    let nowhere = GpuVa(0x77_0000_0000);
-    let trouble = rig.words(|stream| stream.submit_words(&launch(stream, nowhere)));
+    let trouble = rig.words(|stream| stream.submit_words(&launch(stream, NOWHERE)));
     assert!(
         matches!(trouble.doubt(), Doubt::Descriptor(text) if text.contains("0x7700000000")),
         "{}",
@@ -534,6 +521,33 @@ pub fn bad_descriptors(options: &Options) {
         "{}",
         trouble.report
     );
+}
+
+/// A header with the reserved `SEC_OP` 6 (`clc56f.h`).
+const BAD_HEADER: [u32; 2] = [0xc001_0000, 0];
+/// An address that no memory is at.
+const NOWHERE: GpuVa = GpuVa(0x77_0000_0000);
+
+/// The words of a method that the compute class has not.
+fn bad_method() -> Vec<u32> {
+    let mut words = [0; 8];
+    let mut push = PushWriter::new(&mut words);
+    let none = MethodAddr::new(0xff0).unwrap();
+    push.run(RunOp::Inc, Subchannel::COMPUTE, none, &[0x77])
+        .unwrap();
+    push.finish().to_vec()
+}
+
+/// A descriptor of a version that the device does not take.
+fn bad_descriptor(device: &Context) -> Vec<u32> {
+    let other = if device.info().classes.qmd == Version::V03_00 {
+        Version::V04_00
+    } else {
+        Version::V03_00
+    };
+    let mut words = vec![0; 96];
+    Qmd::new(other).encode_into(&mut words).unwrap();
+    words
 }
 
 /// The words of a launch.
@@ -640,4 +654,84 @@ pub fn neighbours_unharmed(options: &Options) {
     flag.mapping().unwrap().write_u64(8, 99);
     event.wait_within(LIMIT).unwrap();
     works(&other);
+}
+
+/// What users see of every kind of fault: a name, and the error's text. Each on a device of its own.
+pub fn examples(options: &Options) -> Vec<(&'static str, String)> {
+    let kernel = |name: &str, grid: u32, shared: u32, at: &dyn Fn(&Rig) -> GpuVa| {
+        let rig = Rig::new(options);
+        let at = at(&rig);
+        rig.run(name, grid, shared, at).to_string()
+    };
+    let words = |submit: &dyn Fn(&Rig, &Stream) -> Result<nv_host::Event, Error>| {
+        let rig = Rig::new(options);
+        let trouble = rig.words(|stream| submit(&rig, stream));
+        trouble.report.to_string()
+    };
+    // Buffers are kept: their addresses stay theirs.
+    let sevens = |rig: &Rig| std::mem::ManuallyDrop::new(memory(&rig.device)).va();
+    let endless = || {
+        let rig = Rig::new(options);
+        let function = rig.faults.function("loop").unwrap();
+        let memory = rig.device.upload(&[0_u64; 16]).unwrap();
+        let stream = rig.device.stream().unwrap();
+        let launch = stream.launch(&function).grid(3).block(32).arg(&memory);
+        let event = launch.submit().unwrap();
+        let error = event.wait_within(Duration::from_millis(300)).unwrap_err();
+        drop(event);
+        stream.abandon();
+        error.to_string()
+    };
+    let patched = || {
+        let rig = Rig::new(options);
+        let (patched, _) = with_bad_instruction(&rig.device);
+        let at = sevens(&rig);
+        rig.run_of(&patched, "trap", 1, 0, at).to_string()
+    };
+    vec![
+        (
+            "Past the end of a buffer",
+            kernel("badaddr", 200, 0, &sevens),
+        ),
+        ("A null pointer", kernel("ok", 1, 0, &|_| GpuVa(0))),
+        (
+            "A buffer that was freed",
+            kernel("ok", 1, 0, &|rig| {
+                let freed = rig.device.alloc::<u8>(64 << 20).unwrap();
+                GpuVa(freed.va().0 + (60 << 20))
+            }),
+        ),
+        ("Misaligned", kernel("misalign", 1, 0, &sevens)),
+        ("Past shared memory", kernel("sharedoob", 1, 1024, &sevens)),
+        (
+            "Stack overflow",
+            kernel("recurse", 1, 0, &|rig| {
+                let depth = rig.device.upload(&[100_000_u64, 0]).unwrap();
+                std::mem::ManuallyDrop::new(depth).va()
+            }),
+        ),
+        ("Trap", kernel("trap", 1, 0, &sevens)),
+        ("Illegal instruction", patched()),
+        ("An endless loop", endless()),
+        (
+            "A bad method",
+            words(&|_, stream| stream.submit_words(&bad_method())),
+        ),
+        (
+            "Bad command words",
+            words(&|_, stream| stream.submit_words(&BAD_HEADER)),
+        ),
+        (
+            "Command words where no memory is",
+            words(&|_, stream| stream.submit_segment(NOWHERE, 4)),
+        ),
+        (
+            "A bad launch descriptor",
+            words(&|rig, stream| {
+                let memory = rig.device.upload(&bad_descriptor(&rig.device))?;
+                let memory = std::mem::ManuallyDrop::new(memory);
+                stream.submit_words(&launch(stream, memory.va()))
+            }),
+        ),
+    ]
 }

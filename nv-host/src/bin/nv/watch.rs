@@ -1,5 +1,6 @@
 //! `NV_TRACE`: what the library tells of its driver calls and of the streams it submits, on standard error.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
 use std::io::Write as _;
@@ -20,17 +21,25 @@ pub const VARIABLE: &str = "NV_TRACE";
 
 /// What `nv --help` says of it.
 pub const HELP: &str = "Environment: NV_TRACE prints to standard error what a command asks of the driver. It is a list of \
-words, parted by commas: `calls` (or 1) for the driver calls with their parameters by name, `stream` for every submitted stream by name, \
+words, parted by commas: `calls` (or 1) for the driver calls with their parameters by name, `ioctl` for the system calls that they are \
+made of too, `stream` for every submitted stream by name, \
 `json` for one JSON object a line.";
 
 /// The targets that `nv_host` tells under.
 const CALLS: &str = nv_host::driver::traced::TARGET;
+const IOCTLS: &str = "nv_host::ioctl";
 const STREAMS: &str = "nv_host::stream";
+
+thread_local! {
+    /// How many driver calls this thread is in.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
 
 /// What to show, and how.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Wanted {
     calls: bool,
+    ioctls: bool,
     streams: bool,
     json: bool,
 }
@@ -45,11 +54,12 @@ impl FromStr for Wanted {
             match word {
                 "" | "0" => off = true,
                 "1" | "calls" => wanted.calls = true,
+                "ioctl" => (wanted.calls, wanted.ioctls) = (true, true),
                 "stream" => wanted.streams = true,
                 "json" => wanted.json = true,
                 other => {
                     return Err(format!(
-                        "{VARIABLE}={text}: {other:?} is none of calls (or 1), stream and json"
+                        "{VARIABLE}={text}: {other:?} is none of calls (or 1), ioctl, stream and json"
                     ));
                 }
             }
@@ -86,9 +96,15 @@ struct Watch {
     open: Mutex<HashMap<u64, (Told, u64)>>,
 }
 
+/// Whether a span is a driver call, which the system calls inside it belong to.
+fn is_call(told: &Told) -> bool {
+    told.metadata.target() == CALLS
+}
+
 /// A span or an event with its fields.
 struct Told {
     metadata: &'static Metadata<'static>,
+    hidden: bool,
     fields: Fields,
 }
 
@@ -153,9 +169,16 @@ impl Watch {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn is_open_call(&self, id: &Id) -> bool {
+        let open = self.open();
+        open.get(&id.into_u64())
+            .is_some_and(|(told, _)| is_call(told))
+    }
+
     fn wants(&self, metadata: &Metadata<'_>) -> bool {
         match metadata.target() {
-            CALLS => self.wanted.calls,
+            // Those that belong to no call are shown with the calls.
+            CALLS | IOCTLS => self.wanted.calls,
             STREAMS => self.wanted.streams,
             _ => false,
         }
@@ -198,8 +221,10 @@ impl Subscriber for Watch {
         let mut fields = Fields::default();
         attributes.record(&mut fields);
         let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let part = attributes.metadata().target() == IOCTLS && DEPTH.get() > 0;
         let told = Told {
             metadata: attributes.metadata(),
+            hidden: part && !self.wanted.ioctls,
             fields,
         };
         self.open().insert(id, (told, 1));
@@ -219,13 +244,22 @@ impl Subscriber for Watch {
         event.record(&mut fields);
         self.write(&Told {
             metadata: event.metadata(),
+            hidden: false,
             fields,
         });
     }
 
-    fn enter(&self, _: &Id) {}
+    fn enter(&self, id: &Id) {
+        if self.is_open_call(id) {
+            DEPTH.set(DEPTH.get() + 1);
+        }
+    }
 
-    fn exit(&self, _: &Id) {}
+    fn exit(&self, id: &Id) {
+        if self.is_open_call(id) {
+            DEPTH.set(DEPTH.get().saturating_sub(1));
+        }
+    }
 
     fn clone_span(&self, id: &Id) -> Id {
         if let Some((_, holders)) = self.open().get_mut(&id.into_u64()) {
@@ -245,7 +279,7 @@ impl Subscriber for Watch {
         }
         let closed = open.remove(&id.into_u64());
         drop(open);
-        if let Some((told, _)) = closed {
+        if let Some((told, _)) = closed.filter(|(told, _)| !told.hidden) {
             self.write(&told);
         }
         true
@@ -338,6 +372,7 @@ mod tests {
                 calls: calls == 1,
                 streams: streams == 1,
                 json: json == 1,
+                ioctls: false,
             });
         for off in ["", "0"] {
             assert_eq!(wanted(off), Ok(Wanted::default()), "{off:?}");
@@ -357,6 +392,13 @@ mod tests {
             wanted("1,stream"),
             Ok(Wanted {
                 streams: true,
+                ..calls
+            })
+        );
+        assert_eq!(
+            wanted("ioctl"),
+            Ok(Wanted {
+                ioctls: true,
                 ..calls
             })
         );

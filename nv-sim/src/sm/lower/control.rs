@@ -271,6 +271,11 @@ impl Args<'_> {
     fn warpsync(&mut self, next: u64) -> Lower {
         let all = self.flag(".ALL");
         let collective = self.flag(".COLLECTIVE");
+        // Lanes of other masks, and those that do not take part, run what follows on their own.
+        let alone = self.flag(".EXCLUSIVE");
+        if alone && (all || collective) {
+            return Err(Refused::Unimplemented);
+        }
         let p = self.when(0)?;
         let mask = if all {
             for at in 1..self.count() {
@@ -303,6 +308,7 @@ impl Args<'_> {
                 lanes: arriving,
                 masks,
                 collective,
+                alone,
             })
         })
     }

@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use nv_proto::cubin::Param;
-use nv_proto::launch::{Call, DeviceFacts, LaunchError, Shape, Shaped, prepare, sass_version};
+use nv_proto::launch::{
+    Call, DeviceFacts, LaunchError, Occupancy, Prepared, Shape, Shaped, prepare, sass_version,
+};
 use nv_proto::qmd::{Qmd, Version};
 use nv_proto::unit::{ClassId, Dim3, GpuVa};
 
 use crate::Error;
 use crate::args::Arg;
 use crate::context::ContextInner;
-use crate::module::{Function, FunctionInner};
+use crate::module::{Function, FunctionInner, with_reserve};
 use crate::stream::{Event, Stream};
 
 /// Where generic addresses reach local and shared memory: apart from all that is mapped, and 4 GiB aligned as
@@ -41,6 +43,8 @@ pub struct Launch<'a> {
     shared: u32,
     cluster: Option<Dim3>,
     cooperative: bool,
+    /// Bytes of local memory of a thread that the launch asks for, the driver's among them.
+    local_bytes: u32,
     args: ArgArea,
     /// How many arguments were given.
     given: usize,
@@ -93,6 +97,7 @@ impl<'a> Launch<'a> {
             shared: 0,
             cluster: None,
             cooperative: false,
+            local_bytes: function.inner().local_bytes,
             args,
             given: 0,
             bad: foreign.then(|| "it was loaded on another context".to_owned()),
@@ -123,7 +128,16 @@ impl<'a> Launch<'a> {
         self
     }
 
-    /// Has all blocks resident together, as a grid-wide barrier needs.
+    /// Bytes of stack of a thread, at least: for kernels with functions that call themselves or are called through pointers,
+    /// for which [`Function::stack`] may be too little. All threads that the GPU can run get as much, and keep it: 60 KiB a thread are 17 GiB
+    /// on an H200.
+    pub fn stack(mut self, bytes: u32) -> Self {
+        self.local_bytes = self.local_bytes.max(with_reserve(bytes));
+        self
+    }
+
+    /// Has all blocks resident together, as a grid-wide barrier needs. The file does not say which kernels have one:
+    /// a kernel that meets its grid in a launch without this reads address 0 and ends in a fault.
     pub fn cooperative(mut self) -> Self {
         self.cooperative = true;
         self
@@ -175,6 +189,11 @@ impl<'a> Launch<'a> {
     /// The kernel.
     pub(crate) fn function(&self) -> &Function {
         self.function
+    }
+
+    /// Bytes of local memory of a thread that it needs.
+    pub(crate) fn local_bytes(&self) -> u32 {
+        self.local_bytes
     }
 
     /// Whether all blocks are to be resident together.
@@ -266,22 +285,45 @@ fn shape_anew(
     shape: &Shape,
     local_bytes: u32,
 ) -> Result<Shaped, Error> {
-    let info = context.info();
-    let refused = |error: LaunchError| Error::Launch {
+    prepare_anew(context, function, local_bytes)?
+        .shape(shape)
+        .map_err(|error| refused(function, error))
+}
+
+/// How many blocks of a shape run at once.
+pub(crate) fn occupancy(
+    context: &ContextInner,
+    function: &FunctionInner,
+    shape: &Shape,
+) -> Result<Occupancy, Error> {
+    prepare_anew(context, function, function.local_bytes)?
+        .occupancy(shape)
+        .map_err(|error| refused(function, error))
+}
+
+fn refused(function: &FunctionInner, error: LaunchError) -> Error {
+    Error::Launch {
         kernel: function.name.to_string(),
         reason: error.to_string(),
-    };
+    }
+}
+
+/// Prepares a kernel for the device.
+fn prepare_anew(
+    context: &ContextInner,
+    function: &FunctionInner,
+    local_bytes: u32,
+) -> Result<Prepared, Error> {
+    let info = context.info();
     let facts = DeviceFacts {
         qmd: qmd_version(info.classes.compute)?,
         sass_version: sass_version(info.sm_version),
         local_bytes_per_thread: local_bytes,
         shared_window: WINDOWS.shared,
         local_window: WINDOWS.local,
-        ..DeviceFacts::new(info.sm, info.sm_count).map_err(refused)?
+        ..DeviceFacts::new(info.sm, info.sm_count).map_err(|error| refused(function, error))?
     };
-    prepare(&function.facts, &facts)
-        .and_then(|prepared| prepared.shape(shape))
-        .map_err(refused)
+    prepare(&function.facts, &facts).map_err(|error| refused(function, error))
 }
 
 /// The version of the descriptors that a compute class takes.

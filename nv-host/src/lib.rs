@@ -45,6 +45,7 @@ mod select;
 mod space;
 mod staging;
 mod stream;
+mod symbol;
 #[cfg(feature = "ioctl")]
 mod sys;
 mod va;
@@ -59,5 +60,7 @@ pub use launch::Launch;
 pub use mapping::Mapping;
 pub use memory::{Buffer, Element, Placement};
 pub use module::{Function, Module};
+pub use nv_proto::launch::{LimitedBy, Occupancy};
 pub use space::MapMode;
 pub use stream::{Event, Stream};
+pub use symbol::Symbol;

@@ -37,7 +37,7 @@ impl StreamInner {
         launch: &Launch<'_>,
     ) -> Result<u64, Error> {
         let function = launch.function().inner();
-        let local = self.local_for(context, state, function.local_bytes)?;
+        let local = self.local_for(context, state, launch.local_bytes())?;
         let local_bytes = local.as_ref().unwrap_or(&state.local).per_thread;
 
         // The shape is checked before any of the stream's memory is taken; only a cooperative one depends on

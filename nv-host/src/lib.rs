@@ -40,12 +40,17 @@ mod memory;
 mod module;
 mod object;
 pub mod probe;
+mod protocol;
 mod ring;
 mod select;
 mod space;
 mod staging;
 mod stream;
 mod symbol;
+mod sync {
+    //! What the model check replaces.
+    pub(crate) use std::sync::atomic::{Ordering, fence};
+}
 #[cfg(feature = "ioctl")]
 mod sys;
 mod va;
@@ -53,7 +58,7 @@ mod wait;
 
 pub use args::{Arg, ArgBytes};
 pub use context::Context;
-pub use device::{Backend, Device, Info, Options};
+pub use device::{Backend, Device, Info, MemoryInfo, Options};
 pub use error::Error;
 pub use fault::{BadAccess, FaultReport, SmError};
 pub use launch::Launch;
@@ -61,6 +66,7 @@ pub use mapping::Mapping;
 pub use memory::{Buffer, Element, Placement};
 pub use module::{Function, Module};
 pub use nv_proto::launch::{LimitedBy, Occupancy};
+pub use object::live_objects;
 pub use space::MapMode;
 pub use stream::{Event, Stream};
 pub use symbol::Symbol;

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use crate::protocol::{self, Look};
+
 /// How long a wait spins before it sleeps: a launch and its signal take a few microseconds.
 const SPIN: Duration = Duration::from_micros(50);
 
@@ -49,13 +51,10 @@ pub(crate) fn wait(
     let mut sleep = FIRST_SLEEP;
     let mut next_nudge = NUDGE;
     loop {
-        // `failed` before `done`: what came true before the failure still counts as done.
-        let broken = failed();
-        if done() {
-            return Outcome::Done;
-        }
-        if broken {
-            return Outcome::Failed;
+        match protocol::look(&mut failed, &mut done) {
+            Some(Look::Done) => return Outcome::Done,
+            Some(Look::Failed) => return Outcome::Failed,
+            None => {}
         }
         let waited = start.elapsed();
         if waited >= limit {

@@ -1,7 +1,9 @@
 //! A context: one address space of a GPU, the memory in it and the streams that use it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
+};
 use std::time::Duration;
 
 use nv_proto::class::ClassSet;
@@ -37,6 +39,8 @@ pub(crate) struct ContextInner {
     streams: Mutex<Vec<(Weak<StreamInner>, Weak<Progress>)>>,
     retired: Mutex<Vec<Retired>>,
     local: Mutex<LocalMemory>,
+    /// Held by launches of kernels with a stack while they are submitted; alone by one that moves the stacks.
+    stacks: RwLock<()>,
     group: Mutex<Option<Arc<Group>>>,
     pub(crate) code: Mutex<CodeMap>,
     /// Counts modules loaded: a stream that has not seen the newest drops its instruction caches first.
@@ -93,6 +97,7 @@ impl Context {
             streams: Mutex::default(),
             retired: Mutex::default(),
             local: Mutex::default(),
+            stacks: RwLock::default(),
             group: Mutex::default(),
             code: Mutex::default(),
             code_generation: AtomicU64::new(0),
@@ -390,6 +395,38 @@ impl ContextInner {
             none => none.insert(Staging::new(self)?),
         };
         use_staging(staging)
+    }
+
+    /// Keeps stacks where they are until dropped.
+    pub(crate) fn keep_stacks(&self) -> RwLockReadGuard<'_, ()> {
+        self.stacks.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether stacks of `per_thread` bytes take more local memory than there is.
+    pub(crate) fn moves_stacks(&self, per_thread: u32) -> bool {
+        lock(&self.local).per_thread < per_thread
+    }
+
+    /// Waits until no kernel with a stack runs, and keeps them from being launched until dropped: the channels of a group
+    /// have one context share, and what one of them is told of local memory may be meant for all.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] where a stream's work does not end.
+    pub(crate) fn move_stacks(&self) -> Result<RwLockWriteGuard<'_, ()>, Error> {
+        let alone = self.stacks.write().unwrap_or_else(PoisonError::into_inner);
+        if !self.moves_stacks(1) {
+            // There is local memory, and it may be in use.
+            for stream in self.live_streams() {
+                if !stream.settle(self.limit) {
+                    return Err(Error::Timeout {
+                        what: "work of a stream, before local memory can grow for another,"
+                            .to_owned(),
+                        limit: self.limit,
+                    });
+                }
+            }
+        }
+        Ok(alone)
     }
 
     /// Local memory of at least `per_thread` bytes for every thread that can run; it grows, and what streams

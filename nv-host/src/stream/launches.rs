@@ -37,7 +37,11 @@ impl StreamInner {
         launch: &Launch<'_>,
     ) -> Result<u64, Error> {
         let function = launch.function().inner();
-        let local = self.local_for(context, state, launch.local_bytes())?;
+        let needed = launch.local_bytes();
+        let moves = state.local.per_thread < needed && context.moves_stacks(needed);
+        let _moved = moves.then(|| context.move_stacks()).transpose()?;
+        let _kept = (needed > 0 && !moves).then(|| context.keep_stacks());
+        let local = self.local_for(context, state, needed)?;
         let local_bytes = local.as_ref().unwrap_or(&state.local).per_thread;
 
         // The shape is checked before any of the stream's memory is taken; only a cooperative one depends on

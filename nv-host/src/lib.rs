@@ -53,6 +53,7 @@ mod sync {
 }
 #[cfg(feature = "ioctl")]
 mod sys;
+mod system;
 mod va;
 mod wait;
 
@@ -70,3 +71,4 @@ pub use object::live_objects;
 pub use space::MapMode;
 pub use stream::{Event, Stream};
 pub use symbol::Symbol;
+pub use system::Printed;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use nv_proto::bank0::{self, STACK_RESERVE};
 use nv_proto::cubin::{
     Cubin, ImagePlan, Kernel, Layout, PREFETCH_SLACK, Param, SectionIndex, SymbolSection,
-    SymbolType,
+    SymbolType, Variant,
 };
 use nv_proto::launch::{Bank, KernelFacts, Occupancy, Shape};
 use nv_proto::qmd::BANKS;
@@ -18,6 +18,7 @@ use crate::fatbin;
 use crate::launch::{ShapeCache, occupancy};
 use crate::memory::{Allocation, Element, Placement};
 use crate::symbol::Symbol;
+use crate::system::{Printed, System};
 
 /// A cubin in the GPU's memory. A clone is the same module; it goes with the last of them and of its functions.
 #[derive(Clone, Debug)]
@@ -32,6 +33,8 @@ pub(crate) struct ModuleInner {
     code: Option<Arc<Allocation>>,
     functions: Vec<Arc<FunctionInner>>,
     variables: BTreeMap<String, (GpuVa, u64)>,
+    /// What stands in for functions of the vendor's library, where kernels call any.
+    system: Option<System>,
 }
 
 /// A kernel of a module, ready to be launched.
@@ -60,7 +63,7 @@ impl Module {
         let sm = context.info().sm;
         let cubin = fatbin::cubin_for(file, sm).map_err(|error| Error::Cubin(error.to_string()))?;
         let parsed = Cubin::parse(&cubin).map_err(|error| Error::Cubin(error.to_string()))?;
-        if !runs_on(parsed.sm(), sm) {
+        if !runs_on(parsed.sm(), parsed.variant(), sm) {
             return Err(Error::WrongArchitecture {
                 file: parsed.sm(),
                 device: sm,
@@ -80,7 +83,10 @@ impl Module {
         let mut image = vec![0; length];
         plan.place_into(&mut image).map_err(bad)?;
         missing(&parsed, &plan)?;
-        plan.relocate(&mut image, base).map_err(bad)?;
+        let system = System::for_file(context, &plan)?;
+        let resolve =
+            |symbol: &nv_proto::cubin::Symbol<'_>| system.as_ref()?.function(symbol.name());
+        plan.relocate_with(&mut image, base, resolve).map_err(bad)?;
         code.mapping()?.write(0, &image)?;
 
         let kernels = parsed.kernels().map_err(bad)?;
@@ -108,6 +114,7 @@ impl Module {
                 sm,
                 &kernel,
                 calling.contains(&kernel.text),
+                system.as_ref(),
                 GpuVa(entry),
                 bank,
             )?));
@@ -127,6 +134,7 @@ impl Module {
             code: Some(Arc::new(code)),
             functions,
             variables,
+            system,
         });
         lock(&context.inner().code).insert(&inner);
         context.inner().code_changed();
@@ -181,8 +189,26 @@ impl Module {
         self.inner.variables.keys().map(String::as_str)
     }
 
+    /// Takes what its kernels printed so far, by `printf` and by `assert` that failed, and makes room for more. It reads
+    /// what is there: wait for the launches first. A failed `assert` ends its launch with a fault, and can be read
+    /// after it.
+    ///
+    /// # Errors
+    /// Whatever the copy meets.
+    pub fn take_printed(&self) -> Result<Printed, Error> {
+        match &self.inner.system {
+            Some(system) => system.take(),
+            None => Ok(Printed::default()),
+        }
+    }
+
     pub(crate) fn context(&self) -> &Context {
         &self.inner.context
+    }
+
+    /// Where its image lies.
+    pub(crate) fn base(&self) -> Option<GpuVa> {
+        self.inner.code.as_deref().map(Allocation::va)
     }
 
     /// Address and size of a `__device__` or `__constant__` variable.
@@ -220,7 +246,10 @@ fn calling(cubin: &Cubin<'_>, kernels: &[Kernel<'_>]) -> BTreeSet<SectionIndex> 
 
 /// That everything the file's code calls is in the file.
 fn missing(cubin: &Cubin<'_>, plan: &ImagePlan<'_, '_>) -> Result<(), Error> {
-    let Some((symbol, _)) = plan.undefined().next() else {
+    let Some((symbol, _)) = plan
+        .undefined()
+        .find(|(symbol, _)| !System::has(symbol.name()))
+    else {
         return Ok(());
     };
     let name = symbol.name();
@@ -242,13 +271,9 @@ fn missing(cubin: &Cubin<'_>, plan: &ImagePlan<'_, '_>) -> Result<(), Error> {
             .map(|kernel| kernel.name.to_owned())
             .collect(),
         remedy: match name {
-            "vprintf" => {
-                "compile it without printf, and have the kernel write what it would print to a buffer"
-            }
             "malloc" | "free" => {
                 "compile it without malloc and new, and pass the kernel memory that the host allocated"
             }
-            "__assertfail" => "compile it with -DNDEBUG, or have the kernel trap",
             _ => {
                 "link what it needs into the file (nvcc -dlink), unless it is the vendor's device runtime"
             }
@@ -256,9 +281,13 @@ fn missing(cubin: &Cubin<'_>, plan: &ImagePlan<'_, '_>) -> Result<(), Error> {
     })
 }
 
-/// Whether code for `file` runs on `device`: same major version, and no newer minor one.
-fn runs_on(file: SmVersion, context: SmVersion) -> bool {
-    file.major() == context.major() && file <= context
+/// Whether code for `file` runs on `device`: same major version, and no newer minor one; that of `sm_90a` and its like on
+/// its own version alone.
+fn runs_on(file: SmVersion, variant: Variant, device: SmVersion) -> bool {
+    match variant {
+        Variant::Architecture => file == device,
+        _ => file.major() == device.major() && file <= device,
+    }
 }
 
 impl Drop for ModuleInner {
@@ -349,6 +378,7 @@ impl FunctionInner {
         sm: SmVersion,
         kernel: &Kernel<'_>,
         calls: bool,
+        system: Option<&System>,
         entry: GpuVa,
         bank: impl Fn(usize) -> Option<Bank>,
     ) -> Result<Self, Error> {
@@ -358,7 +388,11 @@ impl FunctionInner {
             .or(kernel.stack.min)
             .unwrap_or(0)
             .max(kernel.stack.frame)
-            .saturating_add(if calls { UNCOUNTED_STACK } else { 0 });
+            .saturating_add(if calls || system.is_some() {
+                UNCOUNTED_STACK
+            } else {
+                0
+            });
         let mut banks = [Bank::default(); BANKS];
         for (number, place) in banks.iter_mut().enumerate().skip(1) {
             *place = bank(number).unwrap_or_default();
@@ -377,7 +411,7 @@ impl FunctionInner {
         let facts = KernelFacts {
             program: entry,
             program_size,
-            registers: kernel.registers.into(),
+            registers: u32::from(kernel.registers).max(system.map_or(0, System::registers)),
             barriers: kernel.barriers.into(),
             static_shared: kernel.shared,
             reserved_shared: kernel.shared_reserved,
@@ -445,5 +479,19 @@ impl CodeMap {
         let (entry, (size, name)) = self.kernels.range(..=GpuVa(pc)).next_back()?;
         let offset = pc - entry.0;
         (offset < *size).then(|| (name.to_string(), offset))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_runs_where() {
+        let runs = |file, variant, device| runs_on(SmVersion(file), variant, SmVersion(device));
+        assert!(runs(80, Variant::Base, 86) && !runs(86, Variant::Base, 80));
+        assert!(!runs(89, Variant::Base, 90) && runs(100, Variant::Family, 103));
+        assert!(runs(90, Variant::Architecture, 90));
+        assert!(!runs(100, Variant::Architecture, 103) && runs(100, Variant::Base, 103));
     }
 }

@@ -18,7 +18,7 @@ macro_rules! suite {
             suite!(@cases $options, [$($ignore)?], suite::faults, faults, contexts);
             suite!(@cases $options, [$($ignore)?], suite::range, dynamic_shared, registers, large_stack, big_argument,
                 many_arguments, clusters, grid_sync, named_barriers, variables, pointers_to_functions, recursion,
-                system_calls, many_kernels, tensor, warps, large_grids, occupancy);
+                system_calls, printing, assertions, many_kernels, tensor, warps, large_grids, occupancy);
         }
     };
     (@cases $options:expr, $ignore:tt, $theme:path, $($case:ident),+) => {

@@ -10,5 +10,4 @@ make range.fatbin range.cu $all
 make many.fatbin many.cu $all
 make prints.fatbin syscalls.cu -DWHICH=1 $all
 make allocates.fatbin syscalls.cu -DWHICH=2 $all
-make asserts.fatbin syscalls.cu -DWHICH=3 $all
 nvcc -std=c++17 -arch=sm_90a -cubin -o hopper.sm_90a.cubin hopper.cu

@@ -539,24 +539,112 @@ pub fn recursion(options: &Options) {
     }
 }
 
-/// Kernels that need what only the vendor's library has are refused by name, with what to do.
+/// What kernels print by `printf`, in every conversion's form, is read by the host; what has no room is counted.
+pub fn printing(options: &Options) {
+    let device = open(options);
+    let module = load(&device, "prints");
+    assert_eq!(module.take_printed().unwrap().text, "");
+    let name = module.global::<u8>("name").unwrap();
+    let stream = device.stream().unwrap();
+    let values: Vec<i32> = (0..1024).map(|i| (i * 37 % 501) - 250).collect();
+    let on_values = device.upload(&values).unwrap();
+    let function = module.function("prints").unwrap();
+    // As many threads as a block can have: the functions that print leave room for them.
+    let launch = stream.launch(&function).grid(2).block(1024).arg(&on_values);
+    for written in ["before", "afterwards"] {
+        run(&launch);
+        let printed = module.take_printed().unwrap();
+        assert_eq!(printed.dropped, 0);
+        let mut expected = Vec::new();
+        for block in 0..2 {
+            for t in (0..1024_u32).step_by(8) {
+                let value = values[t as usize];
+                let parity = if value & 1 == 1 { "odd" } else { "even" };
+                let letter = char::from(b'a' + (t % 26) as u8);
+                let big = i64::from(value).wrapping_mul(0x1_0000_0001);
+                let big = if value == 0 {
+                    "0".to_owned()
+                } else {
+                    format!("{big:#x}")
+                };
+                let number = f64::from(value) * 0.25;
+                expected.push(format!(
+                    "{block}.{t:03}: {parity} {written} t{t:04} |{number:6.2}|{value:<5}|{letter} {big} %"
+                ));
+            }
+        }
+        let mut lines: Vec<&str> = printed.text.lines().collect();
+        lines.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(lines, expected);
+        name.write(b"afterwards\0").unwrap();
+    }
+    // Taken once.
+    assert_eq!(module.take_printed().unwrap().text, "");
+
+    let function = module.function("prints_much").unwrap();
+    for lines in [3_u32, 600] {
+        let launch = stream.launch(&function).grid(2).block(32);
+        run(&launch.arg(lines.cast_signed()));
+        let printed = module.take_printed().unwrap();
+        let came = printed.text.lines().count() as u32;
+        assert_eq!(came + printed.dropped, 64 * lines);
+        assert_eq!(
+            printed.dropped > 0,
+            lines == 600,
+            "{} dropped",
+            printed.dropped
+        );
+        let mut each: Vec<&str> = printed.text.lines().collect();
+        each.sort_unstable();
+        each.dedup();
+        assert_eq!(each.len() as u32, came, "lines came twice");
+        for line in each {
+            let numbers: Vec<u32> = line.split(' ').map(|n| n.parse().unwrap()).collect();
+            assert!(numbers[0] < 64 && numbers[1] < lines, "{line:?}");
+        }
+    }
+}
+
+/// An `assert` that fails ends its launch, and says where and why.
+pub fn assertions(options: &Options) {
+    let device = open(options);
+    let module = load(&device, "prints");
+    let function = module.function("asserts").unwrap();
+    let stream = device.stream().unwrap();
+    let mut values: Vec<i32> = (0..64).map(|i| i * 2).collect();
+    let on_values = device.upload(&values).unwrap();
+    run(&stream.launch(&function).block(64).arg(&on_values));
+    assert_eq!(module.take_printed().unwrap().text, "");
+    values[41] = 5;
+    on_values.write(&values).unwrap();
+    let event = stream.launch(&function).block(64).arg(&on_values).submit();
+    match event.unwrap().wait() {
+        Err(error @ Error::Fault(_)) => assert!(error.to_string().contains("asserts"), "{error}"),
+        other => panic!("{other:?}"),
+    }
+    let text = module.take_printed().unwrap().text;
+    assert_eq!(text.lines().count(), 1, "{text}");
+    for part in [
+        "syscalls.cu:",
+        "block: [0,0,0], thread: [41,0,0] Assertion `in[threadIdx.x] != 5 && \"five\"` failed.",
+    ] {
+        assert!(text.contains(part), "{text:?} does not say {part:?}");
+    }
+    super::works(&device);
+}
+
+/// A kernel that needs what only the vendor's library has is refused by name, with what to do.
 pub fn system_calls(options: &Options) {
     let device = open(options);
-    for (file, kernel, symbol, remedy) in [
-        ("prints", "prints", "vprintf", "buffer"),
-        ("allocates", "allocates", "malloc", "host allocated"),
-        ("asserts", "asserts", "__assertfail", "-DNDEBUG"),
-    ] {
-        let file = bytes(&format!("cubins/range/{file}.fatbin"));
-        match device.load(&file) {
-            Err(error @ Error::Undefined { .. }) => {
-                let text = error.to_string();
-                for word in [kernel, symbol, remedy] {
-                    assert!(text.contains(word), "{text:?} does not say {word:?}");
-                }
+    match device.load(&bytes("cubins/range/allocates.fatbin")) {
+        Err(error @ Error::Undefined { .. }) => {
+            let text = error.to_string();
+            for word in ["allocates", "malloc", "host allocated"] {
+                assert!(text.contains(word), "{text:?} does not say {word:?}");
             }
-            other => panic!("{symbol}: {other:?}"),
         }
+        other => panic!("{other:?}"),
     }
     super::works(&device);
 }

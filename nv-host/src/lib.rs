@@ -17,6 +17,13 @@
 //! Buffers, modules and streams belong to a device and keep it open. A launch is checked against the kernel's own
 //! facts and against the GPU's limits before anything reaches the device.
 //!
+//! Work is submitted launch by launch ([`Stream::launch`], [`launch!`]) or put together once and replayed ([`Graph`]).
+//!
+//! # Threads
+//! All types are [`Send`] and [`Sync`] (`tests/send_sync.rs`), and no thread has to be told which device it works with.
+//! Handles are shared by cloning or by reference; what they stand for is kept behind locks, each submission is whole,
+//! and which of two threads' comes first is as they happen to meet.
+//!
 //! # Safety
 //! Nothing here needs `unsafe` of its callers: GPU-visible memory is only ever copied to and from, never borrowed,
 //! so a kernel that writes where it should not breaks its own results, and not Rust's rules.

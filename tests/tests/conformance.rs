@@ -22,7 +22,7 @@ macro_rules! suite {
                 illegal_instruction, stack_overflow, endless, last_multiprocessor, raw_words, bad_descriptors,
                 several_streams, neighbours_unharmed);
             suite!(@cases $options, [$($ignore)?], suite::graph, chain, patches, mixed, local, cooperative, keeps,
-                graph_threads, faulty, graph_time_limit);
+                graph_threads, faulty, graph_time_limit, recorded);
             suite!(@cases $options, [$($ignore)?], suite::range, dynamic_shared, registers, large_stack, big_argument,
                 many_arguments, clusters, grid_sync, named_barriers, variables, pointers_to_functions, recursion,
                 system_calls, printing, assertions, many_kernels, tensor, warps, large_grids, occupancy);

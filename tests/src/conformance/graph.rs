@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use nv_host::profile::Kind;
 use nv_host::{Buffer, Context, Error, Function, Graph, GraphNode, Options, Placement, launch};
 
 use super::{is_simulated, module, open, works};
@@ -178,7 +179,9 @@ pub fn mixed(options: &Options) {
     parts.fill(&work, 3).unwrap();
     parts.fill(&work.slice(half..).unwrap(), 5).unwrap();
     launch!(parts, function[1, N](&work, 2_u32, 1_u32)).unwrap();
-    parts.copy(&pinned, &work.slice(half - 1..).unwrap()).unwrap();
+    parts
+        .copy(&pinned, &work.slice(half - 1..).unwrap())
+        .unwrap();
     launch!(parts, function[1, N](&pinned.slice(..).unwrap(), 10_u32, 0_u32)).unwrap();
     parts.fill(&pinned.slice(..1).unwrap(), 1).unwrap();
     let parts = parts.build().unwrap();
@@ -447,4 +450,46 @@ pub fn graph_time_limit(options: &Options) {
         values.read().unwrap(),
         [step(step(step(1, 3, 1), 3, 1), 3, 1); N as usize]
     );
+}
+
+/// A profile tells a chain of launches as one record, with the names of its kernels and times that make sense.
+pub fn recorded(options: &Options) {
+    let device = open(options);
+    let (step_of, blocks) = (function(&device, "step"), function(&device, "blocks"));
+    let values = device.upload(&[1_u32; N as usize]).unwrap();
+    let copy = device.alloc::<u32>(N as usize).unwrap();
+    let mut graph = Graph::builder(&device);
+    launch!(graph, step_of[1, N](&values, 3_u32, 1_u32)).unwrap();
+    launch!(graph, blocks[4, 32](&values)).unwrap();
+    graph.copy(&copy, &values).unwrap();
+    launch!(graph, step_of[1, N](&values, 3_u32, 1_u32)).unwrap();
+    let graph = graph.build().unwrap();
+    let stream = device.stream().unwrap();
+    let profile = device.profile().unwrap();
+    for _ in 0..3 {
+        graph.replay(&stream).unwrap();
+    }
+    stream.synchronize().unwrap();
+    let recording = profile.finish();
+    let own: Vec<_> = recording
+        .records()
+        .iter()
+        .filter(|record| record.stream == stream.id())
+        .collect();
+    assert!(recording.lost().is_none(), "{}", recording.lost());
+    let bytes = u64::from(N) * 4;
+    let kinds = [
+        Kind::Chain { launches: 2 },
+        Kind::Copy { bytes },
+        Kind::Chain { launches: 1 },
+    ];
+    assert_eq!(own.len(), 9, "{own:?}");
+    for (record, kind) in own.iter().zip(kinds.into_iter().cycle()) {
+        assert_eq!(record.kind, kind);
+        assert!(record.start <= record.end, "{record:?}");
+    }
+    assert_eq!(own[0].name(), "step or blocks of a graph");
+    for pair in own.windows(2) {
+        assert!(pair[0].end <= pair[1].end, "{pair:?}");
+    }
 }

@@ -137,6 +137,10 @@ fn words(bytes: u64, places: &[GpuVa]) -> Option<(u64, u32)> {
 }
 
 #[cfg(all(test, feature = "sim"))]
+#[allow(
+    clippy::unwrap_used,
+    reason = "test code: a broken expectation ends the test"
+)]
 mod tests {
     use super::*;
     use crate::{Backend, Device, Options};

@@ -33,6 +33,7 @@ pub mod driver;
 pub mod fatbin;
 
 mod args;
+mod builtin;
 mod calls;
 mod channel;
 mod context;

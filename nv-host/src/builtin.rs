@@ -9,6 +9,7 @@ use nv_proto::unit::{GpuVa, SmVersion};
 use crate::Error;
 use crate::context::{Context, lock};
 use crate::driver::Kind;
+use crate::graph::GraphBuilder;
 use crate::module::{Function, Module, runs_on};
 use crate::stream::{Event, Stream};
 
@@ -92,6 +93,45 @@ impl Builtin {
         })
     }
 
+    /// The kernels for what is kept longer than a stream, unless the device has none or copies by its engine as fast.
+    pub(crate) fn of(context: &Context) -> Option<Self> {
+        // As for streams.
+        let real = context.info().kind == Kind::Kernel;
+        real.then(|| Self::load(context).ok()).flatten()
+    }
+
+    /// Adds a copy to a graph; answers the bytes done, as [`Builtin::copy`].
+    pub(crate) fn add_copy(
+        &self,
+        graph: &mut GraphBuilder,
+        target: GpuVa,
+        source: GpuVa,
+        bytes: u64,
+    ) -> Result<u64, Error> {
+        let Some((words, grid)) = words(bytes, &[target, source]) else {
+            return Ok(0);
+        };
+        let launch = graph.launch(&self.copy).grid(grid).block(BLOCK);
+        launch.arg(target).arg(source).arg(words).add()?;
+        Ok(words * WORD)
+    }
+
+    /// Adds a fill to a graph; answers the bytes done, as [`Builtin::copy`].
+    pub(crate) fn add_fill(
+        &self,
+        graph: &mut GraphBuilder,
+        target: GpuVa,
+        pattern: u32,
+        bytes: u64,
+    ) -> Result<u64, Error> {
+        let Some((words, grid)) = words(bytes, &[target]) else {
+            return Ok(0);
+        };
+        let launch = graph.launch(&self.fill).grid(grid).block(BLOCK);
+        launch.arg(target).arg(pattern).arg(words).add()?;
+        Ok(words * WORD)
+    }
+
     /// Copies `bytes`, of which what is more than whole words is left for the caller: it answers the bytes done.
     pub(crate) fn copy(
         &self,
@@ -144,7 +184,7 @@ fn words(bytes: u64, places: &[GpuVa]) -> Option<(u64, u32)> {
 )]
 mod tests {
     use super::*;
-    use crate::{Backend, Device, Options};
+    use crate::{Backend, Device, Graph, Options};
     use nv_sim::Chip;
 
     fn device(chip: Chip) -> Device {
@@ -195,6 +235,36 @@ mod tests {
                     .all(|value| *value == 0xabcd)
             );
             assert!(filled[done as usize / 4..].iter().all(|value| *value == 7));
+        }
+    }
+
+    #[test]
+    fn graphs_copy_and_fill_with_them() {
+        let device = device(Chip::Gh100);
+        let mut graph = Graph::builder(&device);
+        graph.use_builtin(Builtin::load(&device).unwrap());
+        let len = (LEAST as usize / 4) + 3;
+        let values: Vec<u32> = (0..len as u32).collect();
+        let result = device.upload(&vec![9_u32; len + 64]).unwrap();
+        {
+            let source = device.upload(&values).unwrap();
+            let between = device.alloc::<u32>(len).unwrap();
+            graph.fill(&between, 3).unwrap();
+            graph.copy(&result, &between).unwrap();
+            graph.copy(&between, &source).unwrap();
+            graph.copy(&result.slice(4..).unwrap(), &between).unwrap();
+        }
+        let graph = graph.build().unwrap();
+        let stream = device.stream().unwrap();
+        for _ in 0..3 {
+            let before = stream.inner().submitted();
+            graph.replay(&stream).unwrap().wait().unwrap();
+            // Each is a kernel, and a copy of the three values that are left.
+            assert_eq!(stream.inner().submitted() - before, 8);
+            let filled = result.read().unwrap();
+            assert_eq!(filled[..4], [3; 4]);
+            assert_eq!(filled[4..len + 4], values);
+            assert!(filled[len + 4..].iter().all(|value| *value == 9));
         }
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use nv_proto::unit::Dim3;
 
 use crate::Error;
-use crate::args::Arg;
+use crate::args::{Arg, Hold};
 use crate::context::{Context, ContextInner, lock};
 use crate::stream::{Event, Progress, Stream, StreamInner};
 use crate::wait::{self, Outcome};
@@ -24,7 +24,8 @@ use instance::Instance;
 ///
 /// Launches that follow each other are a chain on the GPU: each descriptor starts the next, the caches that a kernel
 /// reads through are invalidated before it, and the last one signals the end. The CPU submits a chain of any length in
-/// a few words. Before and after copies and fills the GPU waits as between the submissions of a stream.
+/// a few words. Before and after copies and fills the GPU waits as between the submissions of a stream; large ones within
+/// GPU memory are launches of kernels of our own, and part of the chain.
 ///
 /// A graph keeps all that it uses: a buffer or a module that is dropped lives on until the graph is dropped or has
 /// been given another argument, and its last replay has ended. What is passed as a plain address is its caller's to
@@ -62,6 +63,8 @@ pub struct Graph {
     id: u64,
     context: Context,
     steps: Vec<Step>,
+    /// What keeps the memory of copies and fills.
+    _holds: Vec<Hold>,
     /// The local memory of a thread that the kernels need.
     local_bytes: u32,
     state: Mutex<State>,
@@ -169,7 +172,6 @@ impl Graph {
                         target,
                         source,
                         bytes,
-                        ..
                     } => {
                         turn.copy(context, *target, *source, *bytes)?;
                     }
@@ -177,7 +179,6 @@ impl Graph {
                         target,
                         pattern,
                         count,
-                        ..
                     } => {
                         turn.fill(context, *target, *pattern, *count)?;
                     }

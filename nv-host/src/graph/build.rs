@@ -11,6 +11,7 @@ use super::instance::{self, Instance};
 use super::{Graph, GraphNode, State};
 use crate::Error;
 use crate::args::{Arg, Hold};
+use crate::builtin::{Builtin, LEAST};
 use crate::context::{Context, ContextInner};
 use crate::launch::{Launch, Request, ShapeCache, refused, sealed};
 use crate::memory::{Place, Placement, Use};
@@ -25,6 +26,10 @@ pub struct GraphBuilder {
     context: Context,
     kernels: Vec<Kernel>,
     steps: Vec<Step>,
+    /// What keeps the memory of copies and fills.
+    holds: Vec<Hold>,
+    /// The kernels for large ones within GPU memory: looked for at the first need, `None` where there are none.
+    builtin: Option<Option<Builtin>>,
 }
 
 /// Where a launch goes that is added to a graph.
@@ -50,13 +55,11 @@ pub(super) enum Step {
         target: GpuVa,
         source: GpuVa,
         bytes: u64,
-        _holds: [Option<Hold>; 2],
     },
     Fill {
         target: GpuVa,
         pattern: Pattern,
         count: u64,
-        _hold: Option<Hold>,
     },
 }
 
@@ -81,6 +84,8 @@ impl GraphBuilder {
             context: context.clone(),
             kernels: Vec::new(),
             steps: Vec::new(),
+            holds: Vec::new(),
+            builtin: None,
         }
     }
 
@@ -103,12 +108,21 @@ impl GraphBuilder {
         S: Place<Element = D::Element> + ?Sized,
     {
         let bytes = check_copy(&self.context, target, source)?;
-        self.steps.push(Step::Copy {
-            target: target.va(),
-            source: source.va(),
-            bytes,
-            _holds: [target.keep(), source.keep()],
-        });
+        let (to, from) = (target.va(), source.va());
+        let within = target.in_gpu_memory() && source.in_gpu_memory();
+        let done = match self.kernels(bytes, within) {
+            Some(kernels) => kernels.add_copy(self, to, from, bytes)?,
+            None => 0,
+        };
+        if done < bytes {
+            self.steps.push(Step::Copy {
+                target: GpuVa(to.0 + done),
+                source: GpuVa(from.0 + done),
+                bytes: bytes - done,
+            });
+        }
+        self.holds.extend(target.keep());
+        self.holds.extend(source.keep());
         Ok(self)
     }
 
@@ -121,13 +135,30 @@ impl GraphBuilder {
         D: Place + ?Sized,
     {
         let (pattern, count) = check_fill(&self.context, target, value)?;
-        self.steps.push(Step::Fill {
-            target: target.va(),
-            pattern,
-            count,
-            _hold: target.keep(),
-        });
+        let (to, bytes) = (target.va(), count * pattern.bytes());
+        let done = match (self.kernels(bytes, target.in_gpu_memory()), pattern.word()) {
+            (Some(kernels), Some(word)) => kernels.add_fill(self, to, word, bytes)?,
+            _ => 0,
+        };
+        if done < bytes {
+            self.steps.push(Step::Fill {
+                target: GpuVa(to.0 + done),
+                pattern,
+                count: (bytes - done) / pattern.bytes(),
+            });
+        }
+        self.holds.extend(target.keep());
         Ok(self)
+    }
+
+    /// The kernels for a copy or a fill of so many bytes, `within` GPU memory or not.
+    fn kernels(&mut self, bytes: u64, within: bool) -> Option<Builtin> {
+        if !within || bytes < LEAST {
+            return None;
+        }
+        let context = &self.context;
+        let kernels = self.builtin.get_or_insert_with(|| Builtin::of(context));
+        kernels.clone()
     }
 
     /// Gives the graph memory for its descriptors and arguments, and writes them.
@@ -183,6 +214,7 @@ impl GraphBuilder {
             id: self.id,
             local_bytes,
             steps: self.steps,
+            _holds: self.holds,
             state: Mutex::new(State {
                 kernels: self.kernels,
                 instances,
@@ -192,6 +224,12 @@ impl GraphBuilder {
             }),
             context: self.context,
         })
+    }
+
+    /// Has large copies and fills use these kernels, also where the copy engine is as fast.
+    #[cfg(all(test, feature = "sim"))]
+    pub(crate) fn use_builtin(&mut self, kernels: Builtin) {
+        self.builtin = Some(Some(kernels));
     }
 
     fn add(&mut self, kernel: Kernel) -> GraphNode {

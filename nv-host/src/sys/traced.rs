@@ -179,8 +179,10 @@ mod tests {
         let seen = fields(|| {
             let done = ioctl(input.as_fd(), request, params.as_mut_bytes(), |bytes| {
                 // What a driver does: it writes its answer into the structure.
-                let mut answer = Nvos00::default();
-                answer.status = Status::OBJECT_NOT_FOUND.0.into();
+                let answer = Nvos00 {
+                    status: Status::OBJECT_NOT_FOUND.0.into(),
+                    ..Default::default()
+                };
                 bytes[12..16].copy_from_slice(&answer.as_bytes()[12..16]);
                 Ok(())
             });

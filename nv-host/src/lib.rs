@@ -63,8 +63,11 @@ pub use error::Error;
 pub use fault::{BadAccess, FaultReport, SmError};
 pub use launch::Launch;
 pub use mapping::Mapping;
-pub use memory::{Buffer, Element, Placement};
+pub use memory::{
+    Buffer, DeviceSlice, Element, Neighbours, NotRegistered, Page, PinnedBuffer, Place, Placement,
+    Region, Use,
+};
 pub use module::{Function, Module};
 pub use object::live_objects;
 pub use space::MapMode;
-pub use stream::{Event, GpuTime, Stream};
+pub use stream::{Download, Event, GpuTime, Rect, Stream};

@@ -12,13 +12,15 @@ use nv_proto::push::{PushWriter, Subchannel};
 use nv_proto::unit::Dim3;
 
 use crate::Error;
-use crate::channel::{COMMAND_BYTES, COMMANDS, Channel, LAUNCH_BYTES, RING_ENTRIES, TIMELINE};
+use crate::channel::{
+    COMMAND_BYTES, COMMANDS, Channel, ENGINE_SEMAPHORE, LAUNCH_BYTES, RING_ENTRIES, TIMELINE,
+};
 use crate::context::{ContextInner, lock};
 use crate::fault::FaultReport;
 use crate::group::Group;
 use crate::launch::{LaunchScratch, WINDOWS};
 use crate::local::LocalMemory;
-use crate::memory::{Allocation, Placement};
+use crate::memory::{Allocation, Placement, Use};
 use crate::profile::{self, About, Kind, Recorder, Sink};
 use crate::protocol;
 use crate::ring::Ring;
@@ -161,6 +163,8 @@ pub(super) struct State {
     /// By ring slot.
     marks: Box<[Mark]>,
     pending: Pending,
+    /// Counts copies: what a copy engine without 64-bit payloads signals.
+    pub(super) copies: u32,
     /// The local memory that the channel was last told of.
     pub(super) local: LocalMemory,
     /// The modules that the channel's instruction caches are up to date with.
@@ -185,14 +189,29 @@ const WORDS: usize = 96 + profile::WORDS;
 impl StreamInner {
     /// Makes a stream in `group` and sets its channel up.
     pub(crate) fn new(context: &ContextInner, group: &Arc<Group>, id: u64) -> Result<Self, Error> {
+        Self::starting_at(context, group, id, 0, 0)
+    }
+
+    /// A stream as after `submissions`, a multiple of the ring's entries, and `copies`.
+    pub(crate) fn starting_at(
+        context: &ContextInner,
+        group: &Arc<Group>,
+        id: u64,
+        submissions: u64,
+        copies: u32,
+    ) -> Result<Self, Error> {
         let channel = Channel::new(context, group)?;
+        let page = channel.page_memory().mapping()?;
+        page.write_u64(TIMELINE, submissions);
+        page.write_u32(ENGINE_SEMAPHORE, copies);
         let slots = RING_ENTRIES as usize;
         let state = State {
-            cursor: RingCursor::new(RING_ENTRIES)?,
+            cursor: RingCursor::starting_at(RING_ENTRIES, submissions)?,
             commands: Ring::new(COMMAND_BYTES),
             launches: Ring::new(LAUNCH_BYTES),
             marks: vec![Mark::default(); slots].into_boxed_slice(),
             pending: Pending::Nothing,
+            copies,
             local: LocalMemory::default(),
             code_generation: 0,
             scratch: LaunchScratch::new(context)?,
@@ -203,7 +222,7 @@ impl StreamInner {
             slots: None,
         };
         let progress = Arc::new(Progress {
-            submitted: AtomicU64::new(0),
+            submitted: AtomicU64::new(submissions),
             page: Arc::clone(channel.page_memory()),
             cut_off: AtomicBool::new(false),
             group: Arc::clone(group),
@@ -330,7 +349,8 @@ impl StreamInner {
         let slots = match &state.slots {
             Some(slots) => Arc::clone(slots),
             None => {
-                let slots = context.allocate(profile::SLOTS_BYTES, Placement::Pinned)?;
+                let slots =
+                    context.allocate(profile::SLOTS_BYTES, Placement::Pinned, Use::Stream)?;
                 // No submission has the number 0.
                 let length = slots.mapping()?.len();
                 slots.mapping()?.fill(0, length, 0)?;

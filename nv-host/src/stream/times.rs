@@ -11,7 +11,7 @@ use super::queue::{Pending, Progress, StreamInner, Work};
 use super::{Event, Stream};
 use crate::Error;
 use crate::context::{ContextInner, lock};
-use crate::memory::{Allocation, Placement};
+use crate::memory::{Allocation, Placement, Use};
 
 /// A time of a GPU's timer. Times of different GPUs have nothing to do with each other.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -157,7 +157,7 @@ impl Place {
         if let Some(place) = pool.free.pop() {
             return Ok(place);
         }
-        let page = Arc::new(context.allocate(PAGE as u64, Placement::Pinned)?);
+        let page = Arc::new(context.allocate(PAGE as u64, Placement::Pinned, Use::Stream)?);
         let places = (0..PAGE).step_by(PLACE).map(|offset| Self {
             page: Arc::clone(&page),
             offset,

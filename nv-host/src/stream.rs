@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Error;
+use crate::builtin::Loaded;
 use crate::context::{Context, lock};
 use crate::launch::Launch;
 use crate::module::Function;
@@ -29,6 +30,8 @@ pub use transfers::{Download, Rect};
 pub struct Stream {
     inner: Arc<StreamInner>,
     context: Context,
+    /// Kernels that large copies and fills use.
+    builtin: Loaded,
 }
 
 /// A moment of a stream: reached once the work submitted before it has ended.
@@ -42,7 +45,11 @@ pub struct Event {
 
 impl Stream {
     pub(crate) fn new(context: Context, inner: Arc<StreamInner>) -> Self {
-        Self { inner, context }
+        Self {
+            inner,
+            context,
+            builtin: Loaded::default(),
+        }
     }
 
     /// Its number among the streams of its context, counted from 0: what a profile names it by. The context's own stream

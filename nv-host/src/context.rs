@@ -16,7 +16,7 @@ use crate::local::LocalMemory;
 use crate::memory::{
     Allocation, Buffer, Element, Neighbours, PinnedBuffer, Placement, Pool, RetireList, Use,
 };
-use crate::module::{CodeMap, Module};
+use crate::module::{CodeMap, Module, ModuleInner};
 use crate::object::RmObject;
 use crate::space::{AddressSpace, MapMode};
 use crate::staging::Staging;
@@ -43,6 +43,8 @@ pub(crate) struct ContextInner {
     pool: Arc<Pool>,
     group: Mutex<Option<Arc<Group>>>,
     pub(crate) code: Mutex<CodeMap>,
+    /// The kernels of our own, while a stream keeps them.
+    pub(crate) builtin: Mutex<Weak<ModuleInner>>,
     /// Counts modules loaded: a stream that has not seen the newest drops its instruction caches first.
     code_generation: AtomicU64,
     doorbell: Arc<Doorbell>,
@@ -83,6 +85,7 @@ impl Context {
             pool: Arc::new(Pool::new(&objects, &space)),
             group: Mutex::default(),
             code: Mutex::default(),
+            builtin: Mutex::default(),
             code_generation: AtomicU64::new(0),
             doorbell: Arc::new(doorbell),
             space,

@@ -235,7 +235,11 @@ impl<T: Element> Arg for Buffer<T> {
     }
 }
 
-impl<T: Element> sealed::Sealed for Buffer<T> {}
+impl<T: Element> sealed::Sealed for Buffer<T> {
+    fn in_gpu_memory(&self) -> bool {
+        self.placement != Placement::Pinned
+    }
+}
 
 impl<T: Element> Place for Buffer<T> {
     type Element = T;

@@ -10,7 +10,8 @@ macro_rules! suite {
         mod $name {
             use super::*;
             suite!(@cases $options, [$($ignore)?], suite, info);
-            suite!(@cases $options, [$($ignore)?], suite::memory, memory, slices, pinned, registered, early_drop);
+            suite!(@cases $options, [$($ignore)?], suite::memory, memory, slices, pinned, registered, early_drop,
+                late_reuse, shared);
             suite!(@cases $options, [$($ignore)?], suite::copies, copies, parts, copies_2d, fills, copies_async,
                 large_copy, copies_by_threads);
             suite!(@cases $options, [$($ignore)?], suite::kernels, vadd, reduction, local_memory, generic_pointers,

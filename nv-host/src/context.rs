@@ -8,13 +8,16 @@ use nv_proto::class::ClassSet;
 use nv_proto::unit::GpuVa;
 
 use crate::Error;
+use crate::args::Hold;
 use crate::calls::{self, Objects};
 use crate::device::{Info, MemoryInfo, Options};
 use crate::driver::{Doorbell, Driver};
 use crate::fault::{MemoryPlace, Submission};
 use crate::group::Group;
 use crate::local::LocalMemory;
-use crate::memory::{Allocation, Buffer, Element, Neighbours, Placement, Pool, RetireList, Use};
+use crate::memory::{
+    Allocation, Buffer, Element, Neighbours, PinnedBuffer, Placement, Pool, RetireList, Use,
+};
 use crate::module::{CodeMap, Module};
 use crate::object::RmObject;
 use crate::profile::Sink;
@@ -35,7 +38,7 @@ pub struct Context {
 #[derive(Debug)]
 pub(crate) struct ContextInner {
     stream: Mutex<Option<Arc<StreamInner>>>,
-    staging: Mutex<Option<Staging>>,
+    staging: Staging,
     streams: Mutex<Vec<(Weak<StreamInner>, Weak<Progress>)>>,
     retired: RetireList,
     local: Mutex<LocalMemory>,
@@ -43,6 +46,8 @@ pub(crate) struct ContextInner {
     pool: Arc<Pool>,
     group: Mutex<Option<Arc<Group>>>,
     pub(crate) code: Mutex<CodeMap>,
+    /// The memory of graphs, for fault reports to read their descriptors from.
+    graphs: Mutex<Vec<Weak<Hold>>>,
     /// Counts modules loaded: a stream that has not seen the newest drops its instruction caches first.
     code_generation: AtomicU64,
     /// The profile that new streams record for too.
@@ -82,13 +87,14 @@ impl Context {
         let info = calls::info(&objects, classes, space.mode())?;
         let inner = Arc::new(ContextInner {
             stream: Mutex::default(),
-            staging: Mutex::default(),
+            staging: Staging::default(),
             streams: Mutex::default(),
             retired: RetireList::default(),
             local: Mutex::default(),
             pool: Arc::new(Pool::new(&objects, &space)),
             group: Mutex::default(),
             code: Mutex::default(),
+            graphs: Mutex::default(),
             code_generation: AtomicU64::new(0),
             profile: Mutex::default(),
             times: Arc::default(),
@@ -155,7 +161,7 @@ impl Context {
     /// Makes a buffer of `len` values in memory of the given placement.
     ///
     /// # Errors
-    /// As [`Device::alloc`].
+    /// As [`Context::alloc`].
     pub fn alloc_in<T: Element>(
         &self,
         len: usize,
@@ -164,10 +170,18 @@ impl Context {
         Buffer::new(self, len, placement)
     }
 
+    /// Makes a buffer of `len` values in pinned host memory. Its content is whatever was there.
+    ///
+    /// # Errors
+    /// As [`Context::alloc`].
+    pub fn alloc_pinned<T: Element>(&self, len: usize) -> Result<PinnedBuffer<T>, Error> {
+        PinnedBuffer::new(self, len)
+    }
+
     /// Makes a buffer in GPU memory that holds `values`.
     ///
     /// # Errors
-    /// As [`Device::alloc`] and [`Buffer::write`].
+    /// As [`Context::alloc`] and [`Buffer::write`].
     pub fn upload<T: Element>(&self, values: &[T]) -> Result<Buffer<T>, Error> {
         let buffer = self.alloc(values.len())?;
         buffer.write(values)?;
@@ -246,14 +260,12 @@ impl Context {
 
     pub(crate) fn upload_bytes(&self, va: GpuVa, bytes: &[u8]) -> Result<(), Error> {
         let stream = self.inner.default_stream()?;
-        self.inner
-            .with_staging(|staging| staging.upload(&self.inner, &stream, va, bytes))
+        self.inner.staging.upload(&self.inner, &stream, va, bytes)
     }
 
     pub(crate) fn download_bytes(&self, va: GpuVa, bytes: &mut [u8]) -> Result<(), Error> {
         let stream = self.inner.default_stream()?;
-        self.inner
-            .with_staging(|staging| staging.download(&self.inner, &stream, va, bytes))
+        self.inner.staging.download(&self.inner, &stream, va, bytes)
     }
 }
 
@@ -297,6 +309,29 @@ impl ContextInner {
         self.limit
     }
 
+    /// Has fault reports look into the memory of a graph.
+    pub(crate) fn add_graph(&self, memory: &Arc<Hold>) {
+        let mut graphs = lock(&self.graphs);
+        graphs.retain(|graph| graph.strong_count() > 0);
+        graphs.push(Arc::downgrade(memory));
+    }
+
+    /// Copies out of a graph's memory; `false` for an address that is in none.
+    pub(crate) fn read_graphs(&self, va: GpuVa, bytes: &mut [u8]) -> bool {
+        // Given up, if these are the last to keep it, with the lock no longer held.
+        let graphs: Vec<_> = lock(&self.graphs)
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect();
+        graphs.iter().any(|graph| {
+            let place = graph.allocation().and_then(|memory| {
+                let offset = usize::try_from(va.0.checked_sub(memory.va().0)?).ok()?;
+                memory.mapping().ok()?.read(offset, bytes).ok()
+            });
+            place.is_some()
+        })
+    }
+
     /// How many modules were loaded so far.
     pub(crate) fn code_generation(&self) -> u64 {
         self.code_generation.load(Ordering::Acquire)
@@ -317,6 +352,9 @@ impl ContextInner {
         self.retired.reap_some();
         match self.pool.allocate(bytes, placement, what) {
             Err(Error::OutOfMemory { .. }) => {
+                if placement == Placement::Pinned {
+                    self.staging.trim(self);
+                }
                 if !self.retired.is_empty() {
                     for stream in self.live_streams() {
                         // A stream that cannot be waited for keeps its memory; the allocation then fails as before.
@@ -332,7 +370,8 @@ impl ContextInner {
         }
     }
 
-    fn retire(&self, allocation: Arc<Allocation>) {
+    /// Takes over memory that work in flight may still use.
+    pub(crate) fn retire(&self, allocation: Arc<Allocation>) {
         // Of all streams, also of those that are just being dropped: their work goes on meanwhile.
         let running: Vec<_> = lock(&self.streams)
             .iter()
@@ -423,16 +462,15 @@ impl ContextInner {
         }
     }
 
-    fn with_staging<R>(
-        &self,
-        use_staging: impl FnOnce(&mut Staging) -> Result<R, Error>,
-    ) -> Result<R, Error> {
-        let mut staging = lock(&self.staging);
-        let staging = match &mut *staging {
-            Some(staging) => staging,
-            none => none.insert(Staging::new(self)?),
-        };
-        use_staging(staging)
+    /// Waits until all work submitted so far on streams that live has ended; of a stream that died the error was told.
+    pub(crate) fn settle(&self) -> Result<(), Error> {
+        for stream in self.live_streams() {
+            let submitted = stream.submitted();
+            if !stream.is_over(submitted) {
+                stream.wait(self, submitted, self.limit)?;
+            }
+        }
+        Ok(())
     }
 
     /// Local memory of at least `per_thread` bytes for every thread that can run; it grows, and what streams
@@ -450,3 +488,5 @@ impl ContextInner {
 mod refusals;
 #[cfg(all(test, feature = "sim"))]
 mod small;
+#[cfg(all(test, feature = "sim"))]
+mod wrap;

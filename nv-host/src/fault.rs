@@ -144,6 +144,10 @@ impl FaultReport {
         match channel.debugger() {
             Some(debugger) => {
                 report.read_sms(context, channel, debugger);
+                // A launch may be one of several: where an instruction is known, so is whose it is.
+                if let Some((kernel, _)) = report.sms.iter().find_map(|sm| sm.place.as_ref()) {
+                    report.kernel = Some(kernel.clone());
+                }
                 report.read_accesses(context, debugger);
             }
             None => report

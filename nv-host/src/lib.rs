@@ -32,6 +32,7 @@ mod context;
 mod device;
 mod error;
 mod fault;
+mod graph;
 mod group;
 mod launch;
 mod local;
@@ -56,17 +57,21 @@ mod sys;
 mod va;
 mod wait;
 
-pub use args::{Arg, ArgBytes};
+pub use args::{Arg, ArgBytes, Hold};
 pub use context::Context;
 pub use device::{Backend, Device, Info, MemoryInfo, Options};
 pub use error::Error;
 pub use fault::{
     AskedLaunch, BadAccess, Doubt, FaultKind, FaultReport, MemoryPlace, SmError, Submission, code_name,
 };
-pub use launch::Launch;
+pub use graph::{Graph, GraphBuilder, GraphLaunch, GraphNode, IntoGraph};
+pub use launch::{Launch, Target};
 pub use mapping::Mapping;
-pub use memory::{Buffer, Element, Neighbours, Placement, Region, Use};
+pub use memory::{
+    Buffer, DeviceSlice, Element, Neighbours, NotRegistered, Page, PinnedBuffer, Place, Placement,
+    Region, Use,
+};
 pub use module::{Function, Module};
 pub use object::live_objects;
 pub use space::MapMode;
-pub use stream::{Event, GpuTime, Stream};
+pub use stream::{Download, Event, GpuTime, Rect, Stream};

@@ -2,25 +2,34 @@
 
 mod allocation;
 mod blocks;
+mod pinned;
 mod pool;
 mod regions;
+mod registered;
 mod retired;
+mod slice;
 
 use std::marker::PhantomData;
+use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use nv_proto::unit::GpuVa;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use crate::args::Arg;
+use crate::args::{Arg, Hold};
 use crate::context::Context;
 use crate::{Error, Mapping};
 
 pub(crate) use allocation::Allocation;
+pub use pinned::PinnedBuffer;
 pub(crate) use pool::Pool;
 pub(crate) use regions::Regions;
 pub use regions::{Neighbours, Region, Use};
+pub(crate) use registered::Lender;
+pub use registered::{NotRegistered, Page};
 pub(crate) use retired::RetireList;
+pub(crate) use slice::sealed;
+pub use slice::{DeviceSlice, Place};
 
 /// Where memory lies and who can reach it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -63,16 +72,25 @@ impl<T: Element> Buffer<T> {
                 "a buffer holds at least one byte".into(),
             ));
         }
-        let allocation = Arc::new(context.allocate(bytes as u64, placement, Use::Buffer)?);
-        let va = allocation.va();
-        Ok(Self {
+        let allocation = context.allocate(bytes as u64, placement, Use::Buffer)?;
+        Ok(Self::of(context, allocation, placement, len))
+    }
+
+    /// `len` values that lie in `allocation`.
+    pub(super) fn of(
+        context: &Context,
+        allocation: Allocation,
+        placement: Placement,
+        len: usize,
+    ) -> Self {
+        Self {
             context: context.clone(),
-            allocation: Some(allocation),
             placement,
-            va,
+            va: allocation.va(),
+            allocation: Some(Arc::new(allocation)),
             len,
             _values: PhantomData,
-        })
+        }
     }
 
     /// How many values it holds.
@@ -111,16 +129,46 @@ impl<T: Element> Buffer<T> {
         &self.context
     }
 
-    /// Copies `values` into the buffer from its start and waits until they are there.
+    /// A part of the buffer.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a range that is not inside.
+    ///
+    /// # Examples
+    /// ```
+    /// let device = nv_host::Device::open_best()?;
+    /// let buffer = device.upload(&[1, 2, 3, 4, 5])?;
+    /// let middle = buffer.slice(1..4)?;
+    /// middle.write(&[0, 0])?;
+    /// assert_eq!(buffer.read()?, [1, 0, 0, 4, 5]);
+    /// # Ok::<(), nv_host::Error>(())
+    /// ```
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<DeviceSlice<'_, T>, Error> {
+        self.whole().slice(range)
+    }
+
+    /// All of it, as a slice.
+    pub(crate) fn whole(&self) -> DeviceSlice<'_, T> {
+        DeviceSlice {
+            context: &self.context,
+            placement: self.placement,
+            va: self.va,
+            len: self.len,
+            mapping: self.mapping().map(|mapping| (mapping, 0)),
+            allocation: self.allocation.as_ref(),
+            uses: None,
+            _values: PhantomData,
+        }
+    }
+
+    /// Copies `values` into the buffer from its start, once all work submitted before on the context's own stream has
+    /// ended, and waits until they are there. Work on other streams is waited for with its
+    /// [`Event`](crate::Event)s.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] when there are more values than the buffer holds; whatever the copy meets.
     pub fn write(&self, values: &[T]) -> Result<(), Error> {
-        self.check(values.len())?;
-        match self.mapping() {
-            Some(mapping) => mapping.write(0, values.as_bytes()),
-            None => self.context.upload_bytes(self.va, values.as_bytes()),
-        }
+        self.whole().write(values)
     }
 
     /// Copies `values.len()` values out of the buffer from its start, once all work submitted before has ended
@@ -129,14 +177,7 @@ impl<T: Element> Buffer<T> {
     /// # Errors
     /// [`Error::InvalidArgument`] when more values are asked for than the buffer holds; whatever the copy meets.
     pub fn read_into(&self, values: &mut [T]) -> Result<(), Error> {
-        self.check(values.len())?;
-        match self.mapping() {
-            Some(mapping) if self.placement == Placement::Pinned => {
-                self.context.inner().synchronize_default()?;
-                mapping.read(0, values.as_mut_bytes())
-            }
-            _ => self.context.download_bytes(self.va, values.as_mut_bytes()),
-        }
+        self.whole().read_into(values)
     }
 
     /// All values, as [`Buffer::read_into`].
@@ -144,9 +185,7 @@ impl<T: Element> Buffer<T> {
     /// # Errors
     /// Whatever the copy meets.
     pub fn read(&self) -> Result<Vec<T>, Error> {
-        let mut values = vec![T::new_zeroed(); self.len];
-        self.read_into(&mut values)?;
-        Ok(values)
+        self.whole().read()
     }
 
     /// The CPU's view, for host-visible and pinned buffers.
@@ -157,14 +196,21 @@ impl<T: Element> Buffer<T> {
             .and_then(|allocation| allocation.mapping().ok())
     }
 
-    fn check(&self, values: usize) -> Result<(), Error> {
-        if values > self.len {
-            return Err(Error::InvalidArgument(format!(
-                "{values} values do not fit a buffer of {}",
-                self.len
-            )));
+    /// Frees the memory now: all work that may use it has ended.
+    pub(super) fn end(mut self) -> Result<(), Error> {
+        // What shares it frees it.
+        let shared = || Error::InvalidArgument("the buffer's memory is still used".into());
+        let allocation = self.allocation.take().ok_or_else(shared)?;
+        match Arc::try_unwrap(allocation) {
+            Ok(allocation) => {
+                drop(allocation);
+                Ok(())
+            }
+            Err(allocation) => {
+                self.allocation = Some(allocation);
+                Err(shared())
+            }
         }
-        Ok(())
     }
 }
 
@@ -183,5 +229,32 @@ impl<T: Element> Arg for Buffer<T> {
 
     fn context(&self) -> Option<&Context> {
         Some(&self.context)
+    }
+
+    fn hold(&self) -> Option<Hold> {
+        let allocation = self.allocation.as_ref()?;
+        Some(Hold::new(&self.context, Arc::clone(allocation)))
+    }
+}
+
+impl<T: Element> sealed::Sealed for Buffer<T> {
+    fn keep(&self) -> Option<Hold> {
+        self.hold()
+    }
+}
+
+impl<T: Element> Place for Buffer<T> {
+    type Element = T;
+
+    fn context(&self) -> &Context {
+        &self.context
+    }
+
+    fn va(&self) -> GpuVa {
+        self.va
+    }
+
+    fn len(&self) -> usize {
+        self.len
     }
 }

@@ -8,20 +8,25 @@ mod launches;
 mod queue;
 mod raw;
 mod times;
+mod transfers;
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
+use nv_proto::unit::GpuVa;
+
 use crate::Error;
-use crate::context::{Context, lock};
+use crate::context::{Context, ContextInner, lock};
 use crate::fault::FaultReport;
 use crate::launch::Launch;
-use crate::memory::{Buffer, Element};
 use crate::module::Function;
 
+pub(crate) use copies::Pattern;
 pub(crate) use queue::{Progress, StreamInner};
 pub use times::GpuTime;
 pub(crate) use times::TimePool;
+pub use transfers::{Download, Rect};
+pub(crate) use transfers::{check_copy, check_fill};
 
 /// Work that runs in the order in which it was submitted, beside that of other streams.
 ///
@@ -40,6 +45,48 @@ pub struct Event {
     value: u64,
     /// Where its time is kept, if it is.
     time: Option<Arc<times::Time>>,
+}
+
+/// Several submissions of one caller, with none of another's between them.
+pub(crate) struct Turn<'a> {
+    stream: &'a StreamInner,
+    state: MutexGuard<'a, queue::State>,
+}
+
+impl StreamInner {
+    /// Takes the stream for several submissions.
+    pub(crate) fn turn(&self) -> Turn<'_> {
+        Turn {
+            stream: self,
+            state: lock(&self.state),
+        }
+    }
+}
+
+impl Turn<'_> {
+    /// Submits a copy; the value is reached once it has ended.
+    pub(crate) fn copy(
+        &mut self,
+        context: &ContextInner,
+        target: GpuVa,
+        source: GpuVa,
+        bytes: u64,
+    ) -> Result<u64, Error> {
+        self.stream
+            .copy_locked(context, &mut self.state, target, source, bytes)
+    }
+
+    /// Submits a fill of `count` elements; the value is reached once it has ended.
+    pub(crate) fn fill(
+        &mut self,
+        context: &ContextInner,
+        target: GpuVa,
+        pattern: Pattern,
+        count: u64,
+    ) -> Result<u64, Error> {
+        self.stream
+            .fill_locked(context, &mut self.state, target, pattern, count)
+    }
 }
 
 impl Stream {
@@ -63,32 +110,6 @@ impl Stream {
     /// Begins a launch of `function`; [`Launch::submit`] ends it.
     pub fn launch<'a>(&'a self, function: &'a Function) -> Launch<'a> {
         Launch::new(self, function)
-    }
-
-    /// Copies all of `source` to the start of `target`; it returns once the copy is submitted.
-    ///
-    /// # Errors
-    /// [`Error::InvalidArgument`] when `target` is shorter or of another context.
-    pub fn copy<T: Element>(&self, target: &Buffer<T>, source: &Buffer<T>) -> Result<Event, Error> {
-        if source.len() > target.len() {
-            return Err(Error::InvalidArgument(format!(
-                "{} values do not fit a buffer of {}",
-                source.len(),
-                target.len()
-            )));
-        }
-        for buffer in [target.context(), source.context()] {
-            if !Arc::ptr_eq(buffer.inner(), self.context.inner()) {
-                return Err(Error::InvalidArgument("a buffer of another context".into()));
-            }
-        }
-        let value = self.inner.copy(
-            self.context.inner(),
-            target.va(),
-            source.va(),
-            source.bytes() as u64,
-        )?;
-        Ok(self.event_at(value))
     }
 
     /// The moment after all work submitted so far.
@@ -178,6 +199,11 @@ impl Stream {
 }
 
 impl Event {
+    /// The stream, and its timeline's value.
+    pub(crate) fn parts(&self) -> (&Arc<StreamInner>, u64) {
+        (&self.stream.inner, self.value)
+    }
+
     /// Whether it is reached.
     #[must_use]
     pub fn is_reached(&self) -> bool {

@@ -7,7 +7,9 @@
     reason = "test code: a broken expectation ends the test"
 )]
 
+pub mod copies;
 pub mod faults;
+pub mod graph;
 pub mod kernels;
 pub mod memory;
 pub mod profile;

@@ -252,7 +252,22 @@ impl fmt::Display for Submission {
                 None => {}
             },
             [one] => write!(f, ": {one}")?,
-            [first, rest @ ..] => write!(f, ": {first}, and {} more launches", rest.len())?,
+            [first, rest @ ..] => {
+                write!(f, ": {first}, and {} more", rest.len())?;
+                let mut named = vec![&first.kernel];
+                for AskedLaunch { kernel, .. } in rest {
+                    if !named.contains(&kernel) {
+                        named.push(kernel);
+                        let name = kernel.as_deref().unwrap_or("a kernel of no loaded module");
+                        let before = if named.len() == 2 {
+                            ", among them"
+                        } else {
+                            ","
+                        };
+                        write!(f, "{before} {name}")?;
+                    }
+                }
+            }
         }
         for GpuVa(at) in &self.unread {
             write!(

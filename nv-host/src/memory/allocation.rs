@@ -5,6 +5,7 @@ use std::sync::Arc;
 use nv_proto::unit::{GpuVa, Handle};
 
 use super::pool::Block;
+use super::registered::Lender;
 use super::{Placement, Use};
 use crate::object::RmObject;
 use crate::space::AddressSpace;
@@ -36,13 +37,12 @@ impl Allocation {
         what: Use,
     ) -> Result<Self, Error> {
         let whole = Whole::new(objects, space, bytes, placement)?;
-        Ok(Self::known(
-            space,
-            whole.va,
-            bytes,
-            what,
-            Backing::Whole(whole),
-        ))
+        Ok(Self::of_whole(space, bytes, what, whole))
+    }
+
+    /// A memory object as an allocation of `bytes`.
+    pub(super) fn of_whole(space: &Arc<AddressSpace>, bytes: u64, what: Use, whole: Whole) -> Self {
+        Self::known(space, whole.va, bytes, what, Backing::Whole(whole))
     }
 
     /// A block as an allocation of `bytes`.
@@ -108,6 +108,8 @@ pub(super) struct Whole {
     /// Ends before the memory object does; what shares it ends before this.
     mapping: Option<Arc<Mapping>>,
     memory: RmObject,
+    /// Who lent the memory, where the program did: it has it back after the memory object has ended.
+    lender: Option<Arc<Lender>>,
 }
 
 impl Whole {
@@ -133,6 +135,31 @@ impl Whole {
             bytes,
             mapping,
             memory,
+            lender: None,
+        })
+    }
+
+    /// Maps what the program lent; `memory` is the object made of it.
+    pub(super) fn lent(
+        space: &Arc<AddressSpace>,
+        mut memory: RmObject,
+        lender: Arc<Lender>,
+    ) -> Result<Self, Error> {
+        let bytes = lender.length() as u64;
+        let va = match space.map(memory.handle(), bytes) {
+            Ok(va) => va,
+            Err(error) => {
+                end_lent(&mut memory, lender);
+                return Err(error);
+            }
+        };
+        Ok(Self {
+            space: Arc::clone(space),
+            va,
+            bytes,
+            mapping: Some(Arc::new(Mapping::lent(&lender))),
+            memory,
+            lender: Some(lender),
         })
     }
 
@@ -150,5 +177,15 @@ impl Whole {
 impl Drop for Whole {
     fn drop(&mut self) {
         self.space.unmap(self.memory.handle(), self.va, self.bytes);
+        if let Some(lender) = self.lender.take() {
+            end_lent(&mut self.memory, lender);
+        }
+    }
+}
+
+/// Ends a memory object of lent pages. Where the driver refuses, the GPU may still reach them: they are leaked then.
+fn end_lent(memory: &mut RmObject, lender: Arc<Lender>) {
+    if memory.end().is_err() {
+        std::mem::forget(lender);
     }
 }

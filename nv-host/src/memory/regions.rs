@@ -23,6 +23,8 @@ pub enum Use {
     Local,
     /// What copies of pageable memory go through.
     Staging,
+    /// What a graph keeps its launches in.
+    Graph,
 }
 
 impl fmt::Display for Use {
@@ -33,6 +35,7 @@ impl fmt::Display for Use {
             Self::Stream => "a stream's own memory",
             Self::Local => "local memory",
             Self::Staging => "memory for copies",
+            Self::Graph => "a graph's own memory",
         })
     }
 }

@@ -25,8 +25,8 @@ impl Look for Known<'_> {
     fn read(&self, va: GpuVa, bytes: &mut [u8]) -> bool {
         let offset = va.0.checked_sub(self.channel.area_va(0).0);
         match (offset.map(usize::try_from), self.channel.area()) {
-            (Some(Ok(offset)), Ok(area)) => area.read(offset, bytes).is_ok(),
-            _ => false,
+            (Some(Ok(offset)), Ok(area)) if area.read(offset, bytes).is_ok() => true,
+            _ => self.context.read_graphs(va, bytes),
         }
     }
 

@@ -12,7 +12,9 @@ use nv_proto::push::{PushWriter, Subchannel};
 use nv_proto::unit::Dim3;
 
 use crate::Error;
-use crate::channel::{COMMAND_BYTES, COMMANDS, Channel, LAUNCH_BYTES, RING_ENTRIES, TIMELINE};
+use crate::channel::{
+    COMMAND_BYTES, COMMANDS, Channel, ENGINE_SEMAPHORE, LAUNCH_BYTES, RING_ENTRIES, TIMELINE,
+};
 use crate::context::{ContextInner, lock};
 use crate::fault::{FaultReport, InFlight, Submission};
 use crate::group::Group;
@@ -31,6 +33,8 @@ pub(super) enum Pending {
     Nothing,
     /// A copy whose end the copy engine signals.
     Copy,
+    /// Launches of which the last signals its end.
+    Chain,
 }
 
 /// What a submission is for.
@@ -47,6 +51,12 @@ pub(super) enum Work<'a> {
         grid: Dim3,
         block: Dim3,
     },
+    /// Launches of a graph, each of which starts the next.
+    Chain {
+        /// The names of their kernels.
+        label: &'a Arc<str>,
+        launches: usize,
+    },
     /// A copy of so many bytes.
     Copy { bytes: u64 },
     /// A wait for another stream.
@@ -60,6 +70,7 @@ impl<'a> Work<'a> {
     fn label(self) -> Option<&'a Arc<str>> {
         match self {
             Self::Launch { kernel, .. } => Some(kernel),
+            Self::Chain { label, .. } => Some(label),
             _ => None,
         }
     }
@@ -69,6 +80,7 @@ impl<'a> Work<'a> {
         let kind = match self {
             Self::SetUp | Self::Mark | Self::Words => return None,
             Self::Launch { grid, block, .. } => Kind::Launch { grid, block },
+            Self::Chain { launches, .. } => Kind::Chain { launches },
             Self::Copy { bytes } => Kind::Copy { bytes },
             Self::Wait => Kind::Wait,
         };
@@ -87,6 +99,7 @@ impl fmt::Display for Work<'_> {
                 grid,
                 block,
             } => write!(f, "launch of {kernel}, grid {grid}, block {block}"),
+            Self::Chain { label, launches } => write!(f, "chain of {launches} launches of {label}"),
             Self::Copy { bytes } => write!(f, "copy of {bytes} bytes"),
             Self::Wait => f.write_str("wait for another stream"),
             Self::Words => f.write_str("command words"),
@@ -166,6 +179,8 @@ pub(super) struct State {
     /// By ring slot.
     marks: Box<[Mark]>,
     pub(super) pending: Pending,
+    /// Counts copies: what a copy engine without 64-bit payloads signals.
+    pub(super) copies: u32,
     /// The local memory that the channel was last told of.
     pub(super) local: LocalMemory,
     /// The modules that the channel's instruction caches are up to date with.
@@ -197,14 +212,29 @@ const WORDS: usize = 96 + profile::WORDS;
 impl StreamInner {
     /// Makes a stream in `group` and sets its channel up.
     pub(crate) fn new(context: &ContextInner, group: &Arc<Group>, id: u64) -> Result<Self, Error> {
+        Self::starting_at(context, group, id, 0, 0)
+    }
+
+    /// A stream as after `submissions`, a multiple of the ring's entries, and `copies`.
+    pub(crate) fn starting_at(
+        context: &ContextInner,
+        group: &Arc<Group>,
+        id: u64,
+        submissions: u64,
+        copies: u32,
+    ) -> Result<Self, Error> {
         let channel = Channel::new(context, group)?;
+        let page = channel.page_memory().mapping()?;
+        page.write_u64(TIMELINE, submissions);
+        page.write_u32(ENGINE_SEMAPHORE, copies);
         let slots = RING_ENTRIES as usize;
         let state = State {
-            cursor: RingCursor::new(RING_ENTRIES)?,
+            cursor: RingCursor::starting_at(RING_ENTRIES, submissions)?,
             commands: Ring::new(COMMAND_BYTES),
             launches: Ring::new(LAUNCH_BYTES),
             marks: vec![Mark::default(); slots].into_boxed_slice(),
             pending: Pending::Nothing,
+            copies,
             local: LocalMemory::default(),
             code_generation: 0,
             scratch: LaunchScratch::new(context)?,
@@ -215,7 +245,7 @@ impl StreamInner {
             slots: None,
         };
         let progress = Arc::new(Progress {
-            submitted: AtomicU64::new(0),
+            submitted: AtomicU64::new(submissions),
             page: Arc::clone(channel.page_memory()),
             cut_off: AtomicBool::new(false),
             group: Arc::clone(group),
@@ -298,7 +328,7 @@ impl StreamInner {
     }
 
     /// Has later work wait on the GPU until the timeline of `other` has reached `value`.
-    pub(super) fn wait_on_gpu(
+    pub(crate) fn wait_on_gpu(
         &self,
         context: &ContextInner,
         other: &Self,
@@ -408,8 +438,8 @@ impl StreamInner {
         let timeline = self.channel.page_va(TIMELINE);
         let mut words = [0; WORDS];
         let mut push = PushWriter::new(&mut words);
-        if state.pending == Pending::Copy {
-            // The copy engine signals on its own: later work is held until it has.
+        if state.pending != Pending::Nothing {
+            // The engine signals on its own: later work is held until it has.
             push.write(Subchannel::HOST, &SemAcquire::geq(timeline, value - 1))?;
         }
         if let Some(times) = slot_of_times {
@@ -418,7 +448,7 @@ impl StreamInner {
         let pending = fill(&mut push, value)?;
         if let Some(times) = slot_of_times {
             match pending {
-                Pending::Nothing => times.end(&mut push)?,
+                Pending::Nothing | Pending::Chain => times.end(&mut push)?,
                 Pending::Copy => times.end_of_copy(&mut push)?,
             }
         }

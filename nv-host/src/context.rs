@@ -1,7 +1,9 @@
 //! A context: one address space of a GPU, the memory in it and the streams that use it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
+};
 use std::time::Duration;
 
 use nv_proto::class::ClassSet;
@@ -42,6 +44,8 @@ pub(crate) struct ContextInner {
     streams: Mutex<Vec<(Weak<StreamInner>, Weak<Progress>)>>,
     retired: RetireList,
     local: Mutex<LocalMemory>,
+    /// Held by launches of kernels with a stack while they are submitted; alone by one that moves the stacks.
+    stacks: RwLock<()>,
     /// Ends after all that may hold a block of it.
     pool: Arc<Pool>,
     group: Mutex<Option<Arc<Group>>>,
@@ -92,6 +96,7 @@ impl Context {
             retired: RetireList::default(),
             local: Mutex::default(),
             pool: Arc::new(Pool::new(&objects, &space)),
+            stacks: RwLock::default(),
             group: Mutex::default(),
             code: Mutex::default(),
             graphs: Mutex::default(),
@@ -471,6 +476,47 @@ impl ContextInner {
             }
         }
         Ok(())
+    }
+
+    /// Keeps stacks where they are until dropped.
+    pub(crate) fn keep_stacks(&self) -> RwLockReadGuard<'_, ()> {
+        self.stacks.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether stacks of `per_thread` bytes take more local memory than there is.
+    pub(crate) fn moves_stacks(&self, per_thread: u32) -> bool {
+        lock(&self.local).per_thread < per_thread
+    }
+
+    /// Waits until no kernel with a stack runs, and keeps them from being launched until dropped: the channels of a group
+    /// have one context share, and what one of them is told of local memory may be meant for all.
+    ///
+    /// # Errors
+    /// [`Error::Timeout`] where a stream's work does not end.
+    pub(crate) fn move_stacks(&self) -> Result<RwLockWriteGuard<'_, ()>, Error> {
+        let alone = self.stacks.write().unwrap_or_else(PoisonError::into_inner);
+        if !self.moves_stacks(1) {
+            // There is local memory, and it may be in use.
+            for stream in self.live_streams() {
+                if !stream.settle(self.limit) {
+                    return Err(Error::Timeout {
+                        what: "work of a stream, before local memory can grow for another,"
+                            .to_owned(),
+                        limit: self.limit,
+                        report: None,
+                    });
+                }
+            }
+        }
+        Ok(alone)
+    }
+
+    /// The bytes for each thread of the local memory that a launch gets which needs `per_thread`.
+    pub(crate) fn local_bytes_for(&self, per_thread: u32) -> u32 {
+        match per_thread {
+            0 => 0,
+            bytes => LocalMemory::rounded(bytes).max(lock(&self.local).per_thread),
+        }
     }
 
     /// Local memory of at least `per_thread` bytes for every thread that can run; it grows, and what streams

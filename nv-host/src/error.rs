@@ -71,6 +71,24 @@ pub enum Error {
         /// The names that there are.
         present: Vec<String>,
     },
+    /// A module has no variable of that name.
+    #[error("no variable {name}; the module has {}", list(.present))]
+    NoVariable {
+        /// The name asked for.
+        name: String,
+        /// The names that there are.
+        present: Vec<String>,
+    },
+    /// The code calls a function that is not in its file.
+    #[error("{symbol} is called by {} and is not in the file: {remedy}", list(.kernels))]
+    Undefined {
+        /// The function.
+        symbol: String,
+        /// The kernels that say they call it; what they call may call it, too.
+        kernels: Vec<String>,
+        /// What to do.
+        remedy: &'static str,
+    },
     /// A launch breaks a limit; nothing has reached the device.
     #[error("kernel {kernel}: {reason}")]
     Launch {

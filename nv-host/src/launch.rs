@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use nv_proto::cubin::Param;
-use nv_proto::launch::{Call, DeviceFacts, LaunchError, Shape, Shaped, prepare, sass_version};
+use nv_proto::launch::{
+    Call, DeviceFacts, Occupancy, Prepared, Shape, Shaped, prepare, sass_version,
+};
 use nv_proto::qmd::{Qmd, Version};
 use nv_proto::unit::{ClassId, Dim3, GpuVa};
 
 use crate::Error;
 use crate::args::{Arg, Hold};
 use crate::context::{Context, ContextInner};
-use crate::module::{Function, FunctionInner};
+use crate::module::{Function, FunctionInner, with_reserve};
 use crate::stream::{Event, Stream};
 
 /// Where generic addresses reach local and shared memory: apart from all that is mapped, and 4 GiB aligned as
@@ -94,6 +96,8 @@ pub(crate) struct Request {
     shared: u32,
     cluster: Option<Dim3>,
     pub(crate) cooperative: bool,
+    /// Bytes of local memory of a thread that are asked for, the driver's among them.
+    pub(crate) local_bytes: u32,
     args: ArgArea,
 }
 
@@ -138,6 +142,7 @@ impl Request {
             shared: 0,
             cluster: None,
             cooperative: false,
+            local_bytes: function.inner().local_bytes,
             args,
         }
     }
@@ -221,7 +226,17 @@ impl<'a, To: Target> Launch<'a, To> {
         self
     }
 
-    /// Has all blocks resident together, as a grid-wide barrier needs.
+    /// Bytes of stack of a thread, at least: for kernels with functions that call themselves or are called through pointers,
+    /// for which [`Function::stack`] may be too little. All threads that the GPU can run get as much, and keep it: 60 KiB a thread are 17 GiB
+    /// on an H200.
+    pub fn stack(mut self, bytes: u32) -> Self {
+        let local_bytes = self.request.local_bytes.max(with_reserve(bytes));
+        self.request.local_bytes = local_bytes;
+        self
+    }
+
+    /// Has all blocks resident together, as a grid-wide barrier needs. The file does not say which kernels have one:
+    /// a kernel that meets its grid in a launch without this reads address 0 and ends in a fault.
     pub fn cooperative(mut self) -> Self {
         self.request.cooperative = true;
         self
@@ -323,10 +338,10 @@ macro_rules! launch {
 }
 
 /// A launch that is not made.
-pub(crate) fn refused(function: &FunctionInner, reason: String) -> Error {
+pub(crate) fn refused(function: &FunctionInner, reason: impl ToString) -> Error {
     Error::Launch {
         kernel: function.name.to_string(),
-        reason,
+        reason: reason.to_string(),
     }
 }
 
@@ -390,19 +405,38 @@ fn shape_anew(
     shape: &Shape,
     local_bytes: u32,
 ) -> Result<Shaped, Error> {
+    prepare_anew(context, function, local_bytes)?
+        .shape(shape)
+        .map_err(|error| refused(function, error))
+}
+
+/// How many blocks of a shape run at once.
+pub(crate) fn occupancy(
+    context: &ContextInner,
+    function: &FunctionInner,
+    shape: &Shape,
+) -> Result<Occupancy, Error> {
+    prepare_anew(context, function, function.local_bytes)?
+        .occupancy(shape)
+        .map_err(|error| refused(function, error))
+}
+
+/// Prepares a kernel for the device.
+fn prepare_anew(
+    context: &ContextInner,
+    function: &FunctionInner,
+    local_bytes: u32,
+) -> Result<Prepared, Error> {
     let info = context.info();
-    let refused = |error: LaunchError| refused(function, error.to_string());
     let facts = DeviceFacts {
         qmd: qmd_version(info.classes.compute)?,
         sass_version: sass_version(info.sm_version),
         local_bytes_per_thread: local_bytes,
         shared_window: WINDOWS.shared,
         local_window: WINDOWS.local,
-        ..DeviceFacts::new(info.sm, info.sm_count).map_err(refused)?
+        ..DeviceFacts::new(info.sm, info.sm_count).map_err(|error| refused(function, error))?
     };
-    prepare(&function.facts, &facts)
-        .and_then(|prepared| prepared.shape(shape))
-        .map_err(refused)
+    prepare(&function.facts, &facts).map_err(|error| refused(function, error))
 }
 
 /// The version of the descriptors that a compute class takes.
@@ -473,7 +507,7 @@ impl LaunchScratch {
         };
         shaped
             .encode(&call, &mut self.qmd, &mut self.bytes)
-            .map_err(|error| refused(function, error.to_string()))?;
+            .map_err(|error| refused(function, error))?;
         finish(&mut self.qmd)?;
         let qmd = self.qmd.as_bytes();
         if let Some((place, rest)) = self

@@ -48,12 +48,14 @@ mod select;
 mod space;
 mod staging;
 mod stream;
+mod symbol;
 mod sync {
     //! What the model check replaces.
     pub(crate) use std::sync::atomic::{Ordering, fence};
 }
 #[cfg(feature = "ioctl")]
 mod sys;
+mod system;
 mod va;
 mod wait;
 
@@ -72,6 +74,9 @@ pub use memory::{
     Region, Use,
 };
 pub use module::{Function, Module};
+pub use nv_proto::launch::{LimitedBy, Occupancy};
 pub use object::live_objects;
 pub use space::MapMode;
 pub use stream::{Download, Event, GpuTime, Rect, Stream};
+pub use symbol::Symbol;
+pub use system::Printed;

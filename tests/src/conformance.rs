@@ -13,6 +13,7 @@ pub mod graph;
 pub mod kernels;
 pub mod memory;
 pub mod profile;
+pub mod range;
 pub mod streams;
 
 use nv_host::driver::Kind;

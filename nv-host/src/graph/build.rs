@@ -143,10 +143,8 @@ impl GraphBuilder {
         }
         let local_bytes = self.kernels.iter().map(Kernel::own_local_bytes).max();
         let local_bytes = local_bytes.unwrap_or(0);
-        let local = match local_bytes {
-            0 => 0,
-            bytes => context.local_memory(bytes)?.per_thread,
-        };
+        // What a stream will most likely have that is told of local memory by the first replay.
+        let local = context.local_bytes_for(local_bytes);
         let (places, bytes) = instance::places(context, &mut self.kernels, local)?;
         let memory = match bytes {
             0 => None,
@@ -238,7 +236,7 @@ impl GraphLaunch<'_> {
         self.check()?;
         let (IntoGraph { builder, holds }, function, request) = self.into_parts();
         let mut kernel = Kernel {
-            local_bytes: function.inner().local_bytes,
+            local_bytes: request.local_bytes,
             function: function.clone(),
             request,
             holds,
@@ -261,7 +259,7 @@ impl Kernel {
 
     /// The local memory that a thread of it needs.
     fn own_local_bytes(&self) -> u32 {
-        self.function.inner().local_bytes
+        self.request.local_bytes
     }
 
     /// It in its shape, with its meeting place at `meeting`, on a channel with `local_bytes` for each thread.
@@ -283,7 +281,7 @@ impl Kernel {
         let (request, function, shaped) = self.shaped(context, GpuVa(0), self.local_bytes)?;
         shaped
             .check_grid(request.grid)
-            .map_err(|error| refused(function.inner(), error.to_string()))
+            .map_err(|error| refused(function.inner(), error))
     }
 
     pub(super) fn set_grid(&mut self, context: &ContextInner, grid: Dim3) -> Result<(), Error> {

@@ -1,6 +1,6 @@
 //! Launches: from a checked launch to a submission.
 
-use std::sync::Arc;
+use std::sync::{Arc, RwLockReadGuard, RwLockWriteGuard};
 
 use nv_proto::push::compute::{
     InvalidateShaderCaches, SendPcas, SendSignalingPcas, SendSignalingPcas2, SetShaderLocalMemory,
@@ -45,7 +45,9 @@ impl StreamInner {
         launch: &Launch<'_, &Stream>,
     ) -> Result<u64, Error> {
         let (function, request) = (launch.function().inner(), launch.request());
-        let local = self.local_for(context, state, function.local_bytes)?;
+        let needed = request.local_bytes;
+        let _stacks = stacks(context, state, needed)?;
+        let local = self.local_for(context, state, needed)?;
         let local_bytes = local.as_ref().unwrap_or(&state.local).per_thread;
 
         // The shape is checked before any of the stream's memory is taken; only a cooperative one depends on
@@ -151,6 +153,7 @@ impl Turn<'_> {
         /// The version from which on a descriptor releases 64 bits.
         const FIRST_WIDE_RELEASE: u8 = 3;
         let (stream, state) = (self.stream, &mut *self.state);
+        let _stacks = stacks(context, state, local_bytes)?;
         let local = stream.local_for(context, state, local_bytes)?;
         let per_thread = local.as_ref().unwrap_or(&state.local).per_thread;
         let wide = qmd_version(context.classes().compute)?.major() >= FIRST_WIDE_RELEASE;
@@ -169,6 +172,29 @@ impl Turn<'_> {
         let work = Work::Chain { label, launches };
         stream.start(context, state, work, local, first, pending)
     }
+}
+
+/// What a launch holds while it is submitted.
+#[derive(Debug)]
+#[allow(dead_code, reason = "held, and dropped")]
+enum Stacks<'a> {
+    /// No kernel in it has a stack.
+    None,
+    /// Stacks stay where they are.
+    Kept(RwLockReadGuard<'a, ()>),
+    /// They are being moved.
+    Moved(RwLockWriteGuard<'a, ()>),
+}
+
+/// Readies the stacks of a context for a launch whose threads need `bytes` of local memory.
+fn stacks<'a>(context: &'a ContextInner, state: &State, bytes: u32) -> Result<Stacks<'a>, Error> {
+    Ok(if bytes == 0 {
+        Stacks::None
+    } else if state.local.per_thread < bytes && context.moves_stacks(bytes) {
+        Stacks::Moved(context.move_stacks()?)
+    } else {
+        Stacks::Kept(context.keep_stacks())
+    })
 }
 
 /// Tells the channel of new local memory.

@@ -656,11 +656,14 @@ impl StreamInner {
         self.wait(context, self.submitted(), limit)
     }
 
-    /// Waits for all work submitted so far, whatever comes of it. It takes no lock, so that a caller may hold any.
-    pub(crate) fn settle(&self, limit: Duration) {
-        if self.wait_raw(self.submitted(), limit) == Outcome::Failed {
+    /// Waits for all work submitted so far, whatever comes of it; false where it goes on after the limit. It takes no lock,
+    /// so that a caller may hold any.
+    pub(crate) fn settle(&self, limit: Duration) -> bool {
+        let outcome = self.wait_raw(self.submitted(), limit);
+        if outcome == Outcome::Failed {
             self.group.set_dead();
         }
+        outcome != Outcome::TimedOut
     }
 
     fn timeout(&self, context: &ContextInner, state: &State, value: u64, limit: Duration) -> Error {

@@ -274,11 +274,16 @@ pub fn cooperative(options: &Options) {
     }
     stream.synchronize().unwrap();
     assert_eq!(out.read().unwrap(), [expected; 8]);
-    // As a launch is: not without being told, and not with more blocks than are resident.
-    assert!(matches!(
-        launch!(Graph::builder(&device), meet[8, 32](&count, &out)),
-        Err(Error::Launch { .. })
-    ));
+    // As a launch is: not with more blocks than are resident.
+    let mut graph = Graph::builder(&device);
+    let launch = graph
+        .launch(&meet)
+        .grid(1_000_000)
+        .block(32)
+        .cooperative()
+        .arg(&count)
+        .arg(&out);
+    assert!(matches!(launch.add(), Err(Error::Launch { .. })));
 }
 
 /// What a graph uses lives as long as it does, whoever else gives it up.

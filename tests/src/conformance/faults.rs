@@ -309,6 +309,19 @@ pub fn stack_overflow(options: &Options) {
         (Some(13), FaultKind::StackOverflow),
         "{report}"
     );
+    // Less deep it works, and as deep with a stack for it: 96 bytes a call.
+    let function = rig.faults.function("recurse").unwrap();
+    let stream = rig.device.stream().unwrap();
+    for (depth, stack) in [(3_u64, None), (30, Some(30 * 128))] {
+        let memory = rig.device.upload(&[depth, 0]).unwrap();
+        let launch = stream.launch(&function).grid(1).block(1).arg(&memory);
+        let launch = match stack {
+            Some(bytes) => launch.stack(bytes),
+            None => launch,
+        };
+        launch.submit().unwrap().wait().unwrap();
+        assert_eq!(memory.read().unwrap(), [depth, depth * (depth + 1) / 2]);
+    }
 }
 
 /// A kernel that never ends meets a limit of time: the error says which; it is then ended with its stream, in much

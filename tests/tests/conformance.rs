@@ -17,7 +17,8 @@ macro_rules! suite {
                 bad_launches, bad_files, fatbins);
             suite!(@cases $options, [$($ignore)?], suite::streams, flow_control, long_stream, streams, threads,
                 time_limit, waiting_sleeps);
-            suite!(@cases $options, [$($ignore)?], suite::profile, profile, long_profile, profile_of_a_fault, event_times);
+            suite!(@cases $options, [$($ignore)?], suite::profile, profile, long_profile, profiles_and_threads,
+                profile_of_a_fault, event_times);
             suite!(@cases $options, [$($ignore)?], suite::faults, faults, contexts, illegal_addresses,
                 illegal_instruction, stack_overflow, endless, last_multiprocessor, raw_words, bad_descriptors,
                 several_streams, neighbours_unharmed);

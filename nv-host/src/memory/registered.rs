@@ -9,7 +9,7 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::allocation::Whole;
 use super::{Allocation, Buffer, Element, PinnedBuffer, Placement, Use};
@@ -38,7 +38,7 @@ impl Page {
     /// `count` pages of zeroes.
     #[must_use]
     pub fn zeroed(count: usize) -> Vec<Self> {
-        Self::new_vec_zeroed(count).unwrap_or_else(|_| vec![Self([0; Self::BYTES]); count])
+        vec![Self([0; Self::BYTES]); count]
     }
 
     /// As many values as pages hold.
@@ -264,6 +264,7 @@ mod tests {
     use crate::device::{Backend, Device, Options};
     use crate::space::MapMode;
 
+    #[allow(clippy::unwrap_used, reason = "test code")]
     fn device(map_mode: MapMode) -> Device {
         let options = Options {
             backend: Backend::Sim(Chip::Gh100),

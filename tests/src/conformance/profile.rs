@@ -1,5 +1,6 @@
 //! Times: profiles and the times of events.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use nv_host::profile::{Kind, Record, Recording};
@@ -182,6 +183,45 @@ pub fn long_profile(options: &Options) {
         (recording.lost().full, recording.lost().unfinished),
         (50, 0)
     );
+}
+
+/// Profiles begin and end while threads submit, and make and drop streams: each work is recorded once or not at all.
+pub fn profiles_and_threads(options: &Options) {
+    let device = open(options);
+    let adding = Adding::new(&device, 256);
+    let (done, launched) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let begin = Instant::now();
+    let mut seen = 0;
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) && begin.elapsed() < Duration::from_secs(60) {
+                    let stream = device.stream().unwrap();
+                    for _ in 0..40 {
+                        launched.fetch_add(1, Ordering::Relaxed);
+                        adding.launch(&stream, 32);
+                    }
+                    // Its end is still in flight.
+                    drop(stream);
+                }
+            });
+        }
+        let mut profiles = 0;
+        while (profiles < 10 || seen == 0) && begin.elapsed() < Duration::from_secs(60) {
+            let profile = device.profile().unwrap();
+            std::thread::sleep(Duration::from_millis(3));
+            let recording = profile.finish();
+            plausible(&recording, begin.elapsed());
+            assert!(recording.lost().is_none(), "{}", recording.lost());
+            seen += recording.records().len();
+            profiles += 1;
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert!((1..=launched.into_inner()).contains(&seen), "{seen}");
+    // All is quiet again.
+    let profile = device.profile().unwrap();
+    assert!(profile.finish().records().is_empty());
 }
 
 /// A fault ends a profile with what had ended before, and says that the rest is missing.

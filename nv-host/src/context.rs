@@ -20,7 +20,7 @@ use crate::local::LocalMemory;
 use crate::memory::{
     Allocation, Buffer, Element, Neighbours, PinnedBuffer, Placement, Pool, RetireList, Use,
 };
-use crate::module::{CodeMap, Module};
+use crate::module::{CodeMap, Module, ModuleInner};
 use crate::object::RmObject;
 use crate::profile::Sink;
 use crate::space::{AddressSpace, MapMode};
@@ -52,6 +52,8 @@ pub(crate) struct ContextInner {
     pub(crate) code: Mutex<CodeMap>,
     /// The memory of graphs, for fault reports to read their descriptors from.
     graphs: Mutex<Vec<Weak<Hold>>>,
+    /// The kernels of our own, while a stream keeps them.
+    pub(crate) builtin: Mutex<Weak<ModuleInner>>,
     /// Counts modules loaded: a stream that has not seen the newest drops its instruction caches first.
     code_generation: AtomicU64,
     /// The profile that new streams record for too.
@@ -100,6 +102,7 @@ impl Context {
             group: Mutex::default(),
             code: Mutex::default(),
             graphs: Mutex::default(),
+            builtin: Mutex::default(),
             code_generation: AtomicU64::new(0),
             profile: Mutex::default(),
             times: Arc::default(),

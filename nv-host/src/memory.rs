@@ -245,6 +245,10 @@ impl<T: Element> sealed::Sealed for Buffer<T> {
     fn keep(&self) -> Option<Hold> {
         self.hold()
     }
+
+    fn in_gpu_memory(&self) -> bool {
+        self.placement != Placement::Pinned
+    }
 }
 
 impl<T: Element> Place for Buffer<T> {

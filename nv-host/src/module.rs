@@ -141,6 +141,16 @@ impl Module {
         Ok(Self { inner })
     }
 
+    /// The module for as long as others keep it.
+    pub(crate) fn downgrade(&self) -> Weak<ModuleInner> {
+        Arc::downgrade(&self.inner)
+    }
+
+    /// What [`Module::downgrade`] was made of, if it is still there.
+    pub(crate) fn of_weak(weak: &Weak<ModuleInner>) -> Option<Self> {
+        weak.upgrade().map(|inner| Self { inner })
+    }
+
     /// The names of its kernels, in the file's order.
     pub fn kernels(&self) -> impl Iterator<Item = &str> {
         self.inner.functions.iter().map(|function| &*function.name)
@@ -288,7 +298,7 @@ fn missing(cubin: &Cubin<'_>, plan: &ImagePlan<'_, '_>) -> Result<(), Error> {
 
 /// Whether code for `file` runs on `device`: same major version, and no newer minor one; that of `sm_90a` and its like on
 /// its own version alone.
-fn runs_on(file: SmVersion, variant: Variant, device: SmVersion) -> bool {
+pub(crate) fn runs_on(file: SmVersion, variant: Variant, device: SmVersion) -> bool {
     match variant {
         Variant::Architecture => file == device,
         _ => file.major() == device.major() && file <= device,

@@ -16,6 +16,7 @@ use std::time::Duration;
 use nv_proto::unit::GpuVa;
 
 use crate::Error;
+use crate::builtin::Loaded;
 use crate::context::{Context, ContextInner, lock};
 use crate::fault::FaultReport;
 use crate::launch::Launch;
@@ -36,6 +37,8 @@ pub(crate) use transfers::{check_copy, check_fill};
 pub struct Stream {
     inner: Arc<StreamInner>,
     context: Context,
+    /// Kernels that large copies and fills use.
+    builtin: Loaded,
 }
 
 /// A moment of a stream: reached once the work submitted before it has ended.
@@ -91,7 +94,11 @@ impl Turn<'_> {
 
 impl Stream {
     pub(crate) fn new(context: Context, inner: Arc<StreamInner>) -> Self {
-        Self { inner, context }
+        Self {
+            inner,
+            context,
+            builtin: Loaded::default(),
+        }
     }
 
     /// Its number among the streams of its context, counted from 0: what a profile names it by. The context's own stream

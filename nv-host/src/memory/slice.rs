@@ -45,6 +45,11 @@ pub(crate) mod sealed {
 
         /// What keeps the memory for a graph, which names it whenever it is replayed.
         fn keep(&self) -> Option<Hold>;
+
+        /// Whether it lies in the memory of the GPU whose context it belongs to.
+        fn in_gpu_memory(&self) -> bool {
+            false
+        }
     }
 
     impl<P: Sealed + ?Sized> Sealed for &P {
@@ -54,6 +59,10 @@ pub(crate) mod sealed {
 
         fn keep(&self) -> Option<Hold> {
             (**self).keep()
+        }
+
+        fn in_gpu_memory(&self) -> bool {
+            (**self).in_gpu_memory()
         }
     }
 }
@@ -238,6 +247,10 @@ impl<T: Element> sealed::Sealed for DeviceSlice<'_, T> {
             uses.note_launch();
         }
         self.hold()
+    }
+
+    fn in_gpu_memory(&self) -> bool {
+        self.placement != Placement::Pinned
     }
 }
 

@@ -164,6 +164,11 @@ pub enum Kind {
         /// The threads of one.
         block: Dim3,
     },
+    /// Launches of a graph, each of which starts the next: their kernels' names are its name.
+    Chain {
+        /// How many.
+        launches: usize,
+    },
     /// A copy; a very large one is submitted, and recorded, in parts.
     Copy {
         /// How much.
@@ -190,7 +195,7 @@ impl Kind {
     #[must_use]
     pub fn what(self) -> What {
         match self {
-            Self::Launch { .. } => What::Launch,
+            Self::Launch { .. } | Self::Chain { .. } => What::Launch,
             Self::Copy { .. } => What::Copy,
             Self::Wait => What::Wait,
         }
@@ -221,7 +226,7 @@ impl Record {
     pub fn name(&self) -> &str {
         match (&self.name, self.kind) {
             (Some(name), _) => name,
-            (None, Kind::Launch { .. }) => "kernel",
+            (None, Kind::Launch { .. } | Kind::Chain { .. }) => "kernel",
             (None, Kind::Copy { .. }) => "copy",
             (None, Kind::Wait) => "wait",
         }

@@ -9,9 +9,11 @@
 
 pub mod copies;
 pub mod faults;
+pub mod graph;
 pub mod kernels;
 pub mod memory;
 pub mod profile;
+pub mod range;
 pub mod streams;
 
 use nv_host::driver::Kind;

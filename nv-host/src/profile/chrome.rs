@@ -49,6 +49,7 @@ pub(super) fn trace(recording: &Recording) -> String {
 fn record_events(id: usize, record: &Record) -> [String; 4] {
     let (category, about) = match record.kind {
         Kind::Launch { grid, block } => ("kernel", format!(r#""grid":"{grid}","block":"{block}""#)),
+        Kind::Chain { launches } => ("kernel", format!(r#""launches":{launches}"#)),
         Kind::Copy { bytes } => ("copy", format!(r#""bytes":{bytes}"#)),
         Kind::Wait => ("wait", String::new()),
     };

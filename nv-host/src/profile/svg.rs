@@ -140,6 +140,7 @@ fn lane<'a>(
         let colour = colour(first.kind.what(), name, summary);
         let about = match (count, first.kind) {
             (1, Kind::Launch { grid, block }) => format!("{name}, grid {grid}, block {block}"),
+            (1, Kind::Chain { launches }) => format!("{name}, {launches} launches"),
             (1, Kind::Copy { bytes }) => format!("{name}, {bytes} bytes"),
             (1, Kind::Wait) => name.to_owned(),
             (count, _) => format!("{count} records, the first of them {name}"),

@@ -126,14 +126,25 @@ impl StreamInner {
         source: GpuVa,
         bytes: u64,
     ) -> Result<u64, Error> {
-        let mut state = lock(&self.state);
+        self.copy_locked(context, &mut lock(&self.state), target, source, bytes)
+    }
+
+    /// [`StreamInner::copy`] for a caller that holds the state.
+    pub(super) fn copy_locked(
+        &self,
+        context: &ContextInner,
+        state: &mut State,
+        target: GpuVa,
+        source: GpuVa,
+        bytes: u64,
+    ) -> Result<u64, Error> {
+        const MOST: u64 = LINEAR_STEP as u64 * PIECES_PER_SUBMISSION as u64;
         let mut done = 0;
         let mut last = self.submitted();
         // As many pieces to a submission as its words hold; each waits for those before it (non-pipelined).
         while done < bytes {
-            let most = u64::from(LINEAR_STEP) * PIECES_PER_SUBMISSION as u64;
-            let now = (bytes - done).min(most);
-            last = self.submit_copy(context, &mut state, now, |push| {
+            let part = (bytes - done).min(MOST);
+            last = self.submit_copy(context, state, part, |push| {
                 for _ in 0..PIECES_PER_SUBMISSION {
                     let piece = (bytes - done).min(u64::from(LINEAR_STEP));
                     if piece == 0 {
@@ -161,9 +172,9 @@ impl StreamInner {
             src: lines.source,
             dst: lines.target,
         };
-        let all = u64::from(lines.bytes) * u64::from(lines.count);
+        let (bytes, count) = (lines.bytes, lines.count);
+        let all = u64::from(bytes) * u64::from(count);
         self.submit_copy(context, &mut lock(&self.state), all, |push| {
-            let (bytes, count) = (lines.bytes, lines.count);
             copy::lines(push, Subchannel::COPY, offsets, lines.pitches, bytes, count)?;
             Ok(())
         })
@@ -177,6 +188,19 @@ impl StreamInner {
         pattern: Pattern,
         count: u64,
     ) -> Result<u64, Error> {
+        self.fill_locked(context, &mut lock(&self.state), target, pattern, count)
+    }
+
+    /// [`StreamInner::fill`] for a caller that holds the state.
+    pub(super) fn fill_locked(
+        &self,
+        context: &ContextInner,
+        state: &mut State,
+        target: GpuVa,
+        pattern: Pattern,
+        count: u64,
+    ) -> Result<u64, Error> {
+        const MOST: u64 = FILL_STEP * PIECES_PER_SUBMISSION as u64;
         let wide = pattern.widened();
         // Of narrow elements: those before the first whole word, the words, and those after the last.
         let size = pattern.bytes();
@@ -189,15 +213,13 @@ impl StreamInner {
         let tail = count - head - words * ratio;
         let parts = [(pattern, head), (wide, words), (pattern, tail)];
 
-        let mut state = lock(&self.state);
         let mut last = self.submitted();
         let mut at = target.0;
         for (pattern, count) in parts {
             let mut left = count;
             while left > 0 {
-                let most = FILL_STEP * PIECES_PER_SUBMISSION as u64;
-                let now = left.min(most) * pattern.bytes();
-                last = self.submit_copy(context, &mut state, now, |push| {
+                let part = left.min(MOST) * pattern.bytes();
+                last = self.submit_copy(context, state, part, |push| {
                     pattern.set(push)?;
                     for _ in 0..PIECES_PER_SUBMISSION {
                         let piece = left.min(FILL_STEP);

@@ -16,7 +16,7 @@ use crate::channel::{
     COMMAND_BYTES, COMMANDS, Channel, ENGINE_SEMAPHORE, LAUNCH_BYTES, RING_ENTRIES, TIMELINE,
 };
 use crate::context::{ContextInner, lock};
-use crate::fault::FaultReport;
+use crate::fault::{FaultReport, InFlight, Submission};
 use crate::group::Group;
 use crate::launch::{LaunchScratch, WINDOWS};
 use crate::local::LocalMemory;
@@ -33,6 +33,8 @@ pub(super) enum Pending {
     Nothing,
     /// A copy whose end the copy engine signals.
     Copy,
+    /// Launches of which the last signals its end.
+    Chain,
 }
 
 /// What a submission is for.
@@ -49,10 +51,18 @@ pub(super) enum Work<'a> {
         grid: Dim3,
         block: Dim3,
     },
+    /// Launches of a graph, each of which starts the next.
+    Chain {
+        /// The names of their kernels.
+        label: &'a Arc<str>,
+        launches: usize,
+    },
     /// A copy of so many bytes.
     Copy { bytes: u64 },
     /// A wait for another stream.
     Wait,
+    /// Words of the caller's own.
+    Words,
 }
 
 impl<'a> Work<'a> {
@@ -60,6 +70,7 @@ impl<'a> Work<'a> {
     fn label(self) -> Option<&'a Arc<str>> {
         match self {
             Self::Launch { kernel, .. } => Some(kernel),
+            Self::Chain { label, .. } => Some(label),
             _ => None,
         }
     }
@@ -67,8 +78,9 @@ impl<'a> Work<'a> {
     /// What a profile records of it; `None` for what it does not record.
     fn about(self) -> Option<About> {
         let kind = match self {
-            Self::SetUp | Self::Mark => return None,
+            Self::SetUp | Self::Mark | Self::Words => return None,
             Self::Launch { grid, block, .. } => Kind::Launch { grid, block },
+            Self::Chain { launches, .. } => Kind::Chain { launches },
             Self::Copy { bytes } => Kind::Copy { bytes },
             Self::Wait => Kind::Wait,
         };
@@ -87,8 +99,10 @@ impl fmt::Display for Work<'_> {
                 grid,
                 block,
             } => write!(f, "launch of {kernel}, grid {grid}, block {block}"),
+            Self::Chain { label, launches } => write!(f, "chain of {launches} launches of {label}"),
             Self::Copy { bytes } => write!(f, "copy of {bytes} bytes"),
             Self::Wait => f.write_str("wait for another stream"),
+            Self::Words => f.write_str("command words"),
         }
     }
 }
@@ -110,6 +124,8 @@ pub(crate) struct StreamInner {
     progress: Arc<Progress>,
     group: Arc<Group>,
     pub(super) limit: Duration,
+    /// Whether its end waits for nothing.
+    abandoned: AtomicBool,
     /// Its number among the streams of its context.
     id: u64,
 }
@@ -158,11 +174,11 @@ impl Drop for Progress {
 #[derive(Debug)]
 pub(super) struct State {
     cursor: RingCursor,
-    commands: Ring,
+    pub(super) commands: Ring,
     pub(super) launches: Ring,
     /// By ring slot.
     marks: Box<[Mark]>,
-    pending: Pending,
+    pub(super) pending: Pending,
     /// Counts copies: what a copy engine without 64-bit payloads signals.
     pub(super) copies: u32,
     /// The local memory that the channel was last told of.
@@ -181,6 +197,13 @@ pub(super) struct State {
     /// Where the GPU puts a profile's times. Once made it stays for as long as the channel: where an engine signals
     /// the end of work itself, the time comes after the signal.
     slots: Option<Arc<Allocation>>,
+}
+
+impl State {
+    /// The slot of the ring for the entry of this number.
+    pub(super) fn slot(&self, entry: u64) -> u32 {
+        self.cursor.slot(entry)
+    }
 }
 
 /// Words of one submission: the longest is a first launch with its set-up.
@@ -233,6 +256,7 @@ impl StreamInner {
             progress,
             group: Arc::clone(group),
             limit: context.limit(),
+            abandoned: AtomicBool::new(false),
             id,
         };
         stream.set_up(context)?;
@@ -304,7 +328,7 @@ impl StreamInner {
     }
 
     /// Has later work wait on the GPU until the timeline of `other` has reached `value`.
-    pub(super) fn wait_on_gpu(
+    pub(crate) fn wait_on_gpu(
         &self,
         context: &ContextInner,
         other: &Self,
@@ -401,10 +425,7 @@ impl StreamInner {
         work: Work<'_>,
         fill: impl FnOnce(&mut PushWriter<'_>, u64) -> Result<Pending, Error>,
     ) -> Result<u64, Error> {
-        // Of what is known to be dead, the memory is free already.
-        if state.fault.is_some() || self.is_dead() {
-            return Err(self.fail(context, state));
-        }
+        self.check_alive(context, state)?;
         let value = self.submitted() + 1;
         // Not recording costs this branch.
         let recorded = match &state.recorder {
@@ -417,8 +438,8 @@ impl StreamInner {
         let timeline = self.channel.page_va(TIMELINE);
         let mut words = [0; WORDS];
         let mut push = PushWriter::new(&mut words);
-        if state.pending == Pending::Copy {
-            // The copy engine signals on its own: later work is held until it has.
+        if state.pending != Pending::Nothing {
+            // The engine signals on its own: later work is held until it has.
             push.write(Subchannel::HOST, &SemAcquire::geq(timeline, value - 1))?;
         }
         if let Some(times) = slot_of_times {
@@ -441,27 +462,70 @@ impl StreamInner {
         // Where times are recorded the host waits for the end of each work.
         let pending = slot_of_times.map_or(pending, |_| Pending::Nothing);
         let words = push.finish();
+        self.enqueue(context, state, work, value, [&[], words], pending)?;
+        if let (Some(recorder), Some((about, begun, _))) = (&mut state.recorder, recorded) {
+            recorder.note(value, about, begun);
+        }
+        Ok(value)
+    }
 
-        let bytes = size_of_val(words) as u64;
+    /// Refuses work on a stream that a fault has ended: of what is known to be dead, the memory is free already.
+    pub(super) fn check_alive(
+        &self,
+        context: &ContextInner,
+        state: &mut State,
+    ) -> Result<(), Error> {
+        if state.fault.is_some() || self.is_dead() {
+            return Err(self.fail(context, state));
+        }
+        Ok(())
+    }
+
+    /// Publishes words, which lie in two places, as one entry: the submission of this value.
+    pub(super) fn enqueue(
+        &self,
+        context: &ContextInner,
+        state: &mut State,
+        work: Work<'_>,
+        value: u64,
+        [first, rest]: [&[u32]; 2],
+        pending: Pending,
+    ) -> Result<(), Error> {
+        let bytes = size_of_val(first) as u64;
+        let total = bytes + size_of_val(rest) as u64;
         // First what may fail, so that no space is taken that no submission stands for.
         self.make_slot(context, state)?;
-        let offset = self.take(context, state, Which::Commands, bytes, 4)?;
-        let at = COMMANDS + offset;
-        self.channel
-            .area()?
-            .write(at as usize, zerocopy::IntoBytes::as_bytes(words))?;
+        let at = COMMANDS + self.take(context, state, Which::Commands, total, 4)?;
+        let area = self.channel.area()?;
+        area.write(at as usize, zerocopy::IntoBytes::as_bytes(first))?;
+        area.write((at + bytes) as usize, zerocopy::IntoBytes::as_bytes(rest))?;
         #[cfg(feature = "tracing")]
-        super::dump::Submission {
-            stream: self.id,
-            value,
-            work,
-            at: self.channel.area_va(at),
-            words,
-            qmd: state.scratch.qmd(),
+        for (at, words) in [(at, first), (at + bytes, rest)] {
+            if !words.is_empty() {
+                super::dump::Submission {
+                    stream: self.id,
+                    value,
+                    work,
+                    at: self.channel.area_va(at),
+                    words,
+                    qmd: state.scratch.qmd(),
+                }
+                .dump(context.classes());
+            }
         }
-        .dump(context.classes());
-        let entry = GpEntry::new(self.channel.area_va(at), words.len() as u32)?;
+        let entry = GpEntry::new(self.channel.area_va(at), (first.len() + rest.len()) as u32)?;
+        self.publish_entry(state, work, value, entry, pending)
+    }
 
+    /// Publishes an entry as the submission of this value; the ring has a slot for it.
+    pub(super) fn publish_entry(
+        &self,
+        state: &mut State,
+        work: Work<'_>,
+        value: u64,
+        entry: GpEntry,
+        pending: Pending,
+    ) -> Result<(), Error> {
         let Some(slot) = state.cursor.push() else {
             return Err(Error::Unsupported(
                 "the ring has no free slot although one was made".into(),
@@ -482,11 +546,7 @@ impl StreamInner {
         }
         state.pending = pending;
         self.progress.submitted.store(value, Ordering::Release);
-        self.channel.publish(slot, entry, state.cursor.gp_put())?;
-        if let (Some(recorder), Some((about, begun, _))) = (&mut state.recorder, recorded) {
-            recorder.note(value, about, begun);
-        }
-        Ok(value)
+        self.channel.publish(slot, entry, state.cursor.gp_put())
     }
 
     /// Takes space of one of the rings, waiting for work in flight to give some back.
@@ -520,7 +580,7 @@ impl StreamInner {
     }
 
     /// Makes sure that the ring has a free slot.
-    fn make_slot(&self, context: &ContextInner, state: &mut State) -> Result<(), Error> {
+    pub(super) fn make_slot(&self, context: &ContextInner, state: &mut State) -> Result<(), Error> {
         while state.cursor.is_full() {
             self.reclaim_one(context, state)?;
         }
@@ -599,29 +659,75 @@ impl StreamInner {
         self.wait(context, self.submitted(), limit)
     }
 
-    /// Waits for all work submitted so far, whatever comes of it. It takes no lock, so that a caller may hold any.
-    pub(crate) fn settle(&self, limit: Duration) {
-        if self.wait_raw(self.submitted(), limit) == Outcome::Failed {
+    /// Waits for all work submitted so far, whatever comes of it; false where it goes on after the limit. It takes no lock,
+    /// so that a caller may hold any.
+    pub(crate) fn settle(&self, limit: Duration) -> bool {
+        let outcome = self.wait_raw(self.submitted(), limit);
+        if outcome == Outcome::Failed {
             self.group.set_dead();
         }
+        outcome != Outcome::TimedOut
     }
 
     fn timeout(&self, context: &ContextInner, state: &State, value: u64, limit: Duration) -> Error {
+        let report = FaultReport::of_time_limit(
+            context,
+            &self.channel,
+            self.all_in_flight(context, state),
+            limit,
+        );
         let next = self.completed() + 1;
         let mut what = format!("submission {next} of {value} on this stream");
-        if let Some(label) = self.label(state, next) {
-            what.push_str(&format!(" (kernel {label})"));
+        if let Some(kernel) = &report.kernel {
+            what.push_str(&format!(" (kernel {kernel})"));
         }
-        // A simulated GPU knows why it hangs.
-        let driver = &context.objects().driver;
-        if let Some(why) = driver.explain_fault(self.channel.handle()) {
-            what.push_str(&format!(" ({why})"));
+        Error::Timeout {
+            what,
+            limit,
+            report: Some(Arc::new(report)),
         }
-        Error::Timeout { what, limit }
+    }
+
+    /// All that can be known of the stream's state.
+    pub(super) fn diagnose(&self, context: &ContextInner) -> FaultReport {
+        let mut in_flight = self.all_in_flight(context, &lock(&self.state));
+        let is_alive = !self.is_dead();
+        if let Some(own) = &mut in_flight.own {
+            self.read_unread(context, own);
+        }
+        FaultReport::read(context, &self.channel, in_flight, is_alive)
+    }
+
+    /// What is in flight on the stream and on the others of its group.
+    fn all_in_flight(&self, context: &ContextInner, state: &State) -> InFlight {
+        InFlight {
+            own: self.in_flight(context, state),
+            beside: context.in_flight_beside(self),
+        }
+    }
+
+    /// What is in flight on this stream if it is another one of the group of `stream`, and nobody uses it just now.
+    pub(crate) fn in_flight_if_beside(
+        &self,
+        context: &ContextInner,
+        stream: &Self,
+    ) -> Option<Submission> {
+        if std::ptr::eq(self, stream) || !Arc::ptr_eq(&self.group, &stream.group) {
+            return None;
+        }
+        match self.state.try_lock() {
+            Ok(state) => self.in_flight(context, &state),
+            Err(_) => None,
+        }
+    }
+
+    /// Has the end of the stream wait for nothing.
+    pub(crate) fn abandon(&self) {
+        self.abandoned.store(true, Ordering::Release);
     }
 
     /// The kernel of a submission.
-    fn label(&self, state: &State, value: u64) -> Option<Arc<str>> {
+    pub(super) fn label(&self, state: &State, value: u64) -> Option<Arc<str>> {
         let slot = state.cursor.slot(value.checked_sub(1)?);
         state.labels.get(slot as usize).cloned().flatten()
     }
@@ -641,8 +747,8 @@ impl StreamInner {
             return Arc::clone(report);
         }
         self.group.set_dead();
-        let launch = self.label(state, self.completed() + 1);
-        Arc::new(FaultReport::read(context, &self.channel, launch))
+        let in_flight = self.all_in_flight(context, state);
+        Arc::new(FaultReport::read(context, &self.channel, in_flight, false))
     }
 }
 
@@ -651,8 +757,13 @@ impl Drop for StreamInner {
     /// device's limit is ended with the channel, and the driver then ends all channels of the group (seen on an
     /// H200: notifier code 45, preemptive removal), so that streams made later need a new one.
     fn drop(&mut self) {
+        let limit = if self.abandoned.load(Ordering::Acquire) {
+            Duration::ZERO
+        } else {
+            self.limit
+        };
         if !self.is_over(self.submitted())
-            && self.wait_raw(self.submitted(), self.limit) != Outcome::Done
+            && self.wait_raw(self.submitted(), limit) != Outcome::Done
         {
             self.group.close();
             self.progress.cut_off.store(true, Ordering::Release);

@@ -8,6 +8,7 @@ mod devices;
 mod doctor;
 mod exit;
 mod fatbin;
+mod fault;
 mod input;
 mod ioctl;
 mod listing;

@@ -122,10 +122,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         };
     }
     let start = Instant::now();
+    let mut event = launch.submit();
     for _ in 1..args.repeat {
-        launch.submit()?;
+        event = event.and_then(|_| launch.submit());
     }
-    launch.submit()?.wait()?;
+    crate::fault::wait(&stream, event, args.json)?;
     let time_us = start.elapsed().as_secs_f64() * 1e6;
 
     let mut shown = Vec::new();

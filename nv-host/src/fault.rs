@@ -23,7 +23,27 @@ pub use submission::{AskedLaunch, Doubt, Submission};
 /// A fault: what ended a stream, or keeps it from going on, as far as it can be known.
 ///
 /// Its text is for people, a line for each thing known: what happened, where in the code, which launch, what the
-/// driver says, what to do.
+/// driver says, what to do. `docs/faults.md` shows one of each kind, and says what works after a fault.
+///
+/// # Examples
+/// ```
+/// use nv_host::{Error, FaultKind};
+///
+/// # fn main() -> Result<(), Error> {
+/// let device = nv_host::Device::open_best()?;
+/// let stream = device.stream()?;
+/// match stream.synchronize() {
+///     Err(Error::Fault(report)) if report.kind == FaultKind::IllegalAddress => {
+///         for access in &report.accesses {
+///             eprintln!("{:?}: {:#x} is {}", report.kernel, access.address, access.place);
+///         }
+///         // The stream is dead; a new one works.
+///     }
+///     other => other?,
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct FaultReport {
@@ -144,10 +164,6 @@ impl FaultReport {
         match channel.debugger() {
             Some(debugger) => {
                 report.read_sms(context, channel, debugger);
-                // A launch may be one of several: where an instruction is known, so is whose it is.
-                if let Some((kernel, _)) = report.sms.iter().find_map(|sm| sm.place.as_ref()) {
-                    report.kernel = Some(kernel.clone());
-                }
                 report.read_accesses(context, debugger);
             }
             None => report

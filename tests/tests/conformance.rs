@@ -10,14 +10,16 @@ macro_rules! suite {
         mod $name {
             use super::*;
             suite!(@cases $options, [$($ignore)?], suite, info);
-            suite!(@cases $options, [$($ignore)?], suite::memory, memory, slices, pinned, registered, early_drop);
+            suite!(@cases $options, [$($ignore)?], suite::memory, memory, slices, pinned, registered, early_drop,
+                late_reuse, shared);
             suite!(@cases $options, [$($ignore)?], suite::copies, copies, parts, copies_2d, fills, copies_async,
                 large_copy, copies_by_threads);
             suite!(@cases $options, [$($ignore)?], suite::kernels, vadd, reduction, local_memory, generic_pointers,
                 bad_launches, bad_files, fatbins);
             suite!(@cases $options, [$($ignore)?], suite::streams, flow_control, long_stream, streams, threads,
                 time_limit, waiting_sleeps);
-            suite!(@cases $options, [$($ignore)?], suite::profile, profile, long_profile, profile_of_a_fault, event_times);
+            suite!(@cases $options, [$($ignore)?], suite::profile, profile, long_profile, profiles_and_threads,
+                profile_of_a_fault, event_times);
             suite!(@cases $options, [$($ignore)?], suite::faults, faults, contexts, illegal_addresses,
                 illegal_instruction, stack_overflow, endless, last_multiprocessor, raw_words, bad_descriptors,
                 several_streams, neighbours_unharmed);

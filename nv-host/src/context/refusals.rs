@@ -197,9 +197,14 @@ fn session(driver: &Arc<Refusing>, options: &Options, cubin: &[u8]) -> Result<()
     second.wait_for(&event)?;
     second.copy(&copy, &sum)?.wait()?;
     assert_eq!(copy.read()?, [2.0; 64]);
+    let profile = context.profile()?;
+    let before = second.record()?;
     let index = context.upload(&[0_i32; 1024])?;
     let launch = second.launch(&local).grid(1).block(32);
     launch.arg(&index).arg(&sum).arg(1_i32).submit()?.wait()?;
+    // With no stream ended by a refusal, nothing that ran is lost.
+    assert!(before.timestamp().is_some());
+    assert_eq!(profile.finish().records().len(), 2);
     let mut graph = Graph::builder(&context);
     graph.copy(&sum, &one)?;
     launch!(graph, vadd[1, 64](&one, &one, &sum, 64_i32))?;

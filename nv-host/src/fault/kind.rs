@@ -95,7 +95,9 @@ impl FaultKind {
             Self::MisalignedAddress => "align the address to the size of the access",
             Self::SharedOutOfRange => "ask for more shared memory, or check the index",
             Self::LocalOutOfRange => "check the index into the thread's array",
-            Self::StackOverflow => "recurse less deep, or give the kernel a larger stack",
+            Self::StackOverflow => {
+                "recurse less deep, or launch with a larger stack (`Launch::stack`)"
+            }
             Self::ConstantOutOfRange => "check the index into constant memory",
             Self::AddressOutOfRange => "check the pointer and its address space",
             Self::Trap => "see what the kernel checks there",

@@ -190,8 +190,8 @@ fn a_stack_overflow_in_words() {
          at:     saxpy+0x70 STL [R1+0x50], R21, SM 131 (warp status 0x300000e), and 1 more SM\n  \
          work:   submission 3 of 9 on its stream: kernel saxpy, grid 200x1x1, block 128x1x1\n  \
          driver: error 13 (GR_EXCEPTION); 132 of 132 SMs read, 2 with an error\n  \
-         next:   recurse less deep, or give the kernel a larger stack; the stream is dead, memory is as the GPU \
-         left it, and a new stream works"
+         next:   recurse less deep, or launch with a larger stack (`Launch::stack`); the stream is dead, memory is \
+         as the GPU left it, and a new stream works"
     );
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use nv_proto::push::copy::{LaunchDma, SemaphoreType, SetSemaphore64};
-use nv_proto::push::host::SemRelease;
+use nv_proto::push::host::{SemAcquire, SemRelease};
 use nv_proto::push::{PushWriter, Subchannel};
 use nv_proto::unit::GpuVa;
 
@@ -30,9 +30,9 @@ const END: u64 = 16;
 /// Bytes of a stream's slots.
 pub(crate) const SLOTS_BYTES: u64 = SLOTS * SLOT_BYTES;
 
-/// Words that recording adds to a submission: a release by the host engine before the work, and one after it by the
-/// host (6 words) or by the copy engine (7).
-pub(crate) const WORDS: usize = 16;
+/// Words that recording adds to a submission: a release by the host engine before the work (6 words); after it one by
+/// the host too, or one by the copy engine (7) for which the host waits (6).
+pub(crate) const WORDS: usize = 20;
 
 /// What a submission is, as a record tells it.
 #[derive(Clone, Debug)]
@@ -169,7 +169,7 @@ impl Recorder {
         while let Some(open) = self.open.front().filter(|open| ended(open)) {
             let at = usize::try_from(offset(open.value)).unwrap_or(usize::MAX);
             let end = at + END as usize;
-            // The copy engine signals the timeline first: its time may be on the way. Times come with the payloads.
+            // Engines that signal the timeline themselves do so first: the time may be on the way. Times come with the payloads.
             let payload = |at| protocol::timeline(|| memory.read_u64(at));
             if payload(at) != open.value || payload(end) != open.value {
                 break;
@@ -234,7 +234,18 @@ impl Slot {
         Ok(())
     }
 
-    /// Has the copy engine store the time at which its copies have ended.
+    /// Has the host engine wait for work whose end another engine signals with the timeline, and store the time then.
+    pub(crate) fn end_of_signalled(
+        self,
+        push: &mut PushWriter<'_>,
+        timeline: GpuVa,
+    ) -> Result<(), Error> {
+        push.write(Subchannel::HOST, &SemAcquire::geq(timeline, self.value))?;
+        self.end(push)
+    }
+
+    /// Has the copy engine store the time at which its copies have ended, and the host engine wait for that, so that
+    /// the next work begins after it.
     pub(crate) fn end_of_copy(self, push: &mut PushWriter<'_>) -> Result<(), Error> {
         let semaphore = SetSemaphore64 {
             at: GpuVa(self.at.0 + END),
@@ -248,6 +259,7 @@ impl Slot {
             ..LaunchDma::default()
         };
         push.write(Subchannel::COPY, &launch)?;
+        push.write(Subchannel::HOST, &SemAcquire::geq(semaphore.at, self.value))?;
         Ok(())
     }
 }

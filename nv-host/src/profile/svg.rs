@@ -101,7 +101,7 @@ pub(super) fn picture(recording: &Recording) -> String {
             "<rect x=\"{MARGIN}\" y=\"{top}\" width=\"12\" height=\"12\" fill=\"{colour}\"/>"
         );
         let line = format!(
-            "{}: {} times, {} in all, {} on average",
+            "{}: {} in {}, {} each",
             row.name,
             row.count,
             Time(row.total),

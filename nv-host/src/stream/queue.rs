@@ -194,8 +194,8 @@ pub(super) struct State {
     fault: Option<Arc<FaultReport>>,
     /// There while a profile is being recorded.
     recorder: Option<Recorder>,
-    /// Where the GPU puts a profile's times. Once made it stays for as long as the channel: a copy's last time comes
-    /// after its signal.
+    /// Where the GPU puts a profile's times. Once made it stays for as long as the channel: where an engine signals
+    /// the end of work itself, the time comes after the signal.
     slots: Option<Arc<Allocation>>,
 }
 
@@ -399,7 +399,7 @@ impl StreamInner {
         }
     }
 
-    /// Reads back the last times that were recorded. The copy engine's come after its signal, though not long.
+    /// Reads back the last times that were recorded. Some come after the signal of their work, though not long.
     fn read_back(&self, mut recorder: Recorder) {
         const LAST_TIME: Duration = Duration::from_millis(100);
         let (completed, mut done) = (self.completed(), false);
@@ -447,9 +447,10 @@ impl StreamInner {
         }
         let pending = fill(&mut push, value)?;
         if let Some(times) = slot_of_times {
-            match pending {
-                Pending::Nothing | Pending::Chain => times.end(&mut push)?,
-                Pending::Copy => times.end_of_copy(&mut push)?,
+            match (pending, work) {
+                (Pending::Nothing, _) => times.end(&mut push)?,
+                (_, Work::Copy { .. }) => times.end_of_copy(&mut push)?,
+                _ => times.end_of_signalled(&mut push, timeline)?,
             }
         }
         if pending == Pending::Nothing {
@@ -458,6 +459,8 @@ impl StreamInner {
                 &SemRelease::with_timestamp(timeline, value),
             )?;
         }
+        // Where times are recorded the host waits for the end of each work.
+        let pending = slot_of_times.map_or(pending, |_| Pending::Nothing);
         let words = push.finish();
         self.enqueue(context, state, work, value, [&[], words], pending)?;
         if let (Some(recorder), Some((about, begun, _))) = (&mut state.recorder, recorded) {

@@ -36,12 +36,13 @@ impl Stream {
     ///
     /// # Examples
     /// ```
-    /// use nv_proto::push::{PushWriter, Subchannel, compute::WaitForIdle};
+    /// use nv_proto::push::{MethodAddr, PushWriter, RunOp, Subchannel};
     ///
     /// let device = nv_host::Device::open_best()?;
     /// let mut words = [0; 8];
     /// let mut push = PushWriter::new(&mut words);
-    /// push.write(Subchannel::COMPUTE, &WaitForIdle)?;
+    /// let wait_for_idle = MethodAddr::new(0x110)?;
+    /// push.run(RunOp::Inc, Subchannel::COMPUTE, wait_for_idle, &[0])?;
     /// device.stream()?.submit_words(push.finish())?.wait()?;
     /// # Ok::<(), nv_host::Error>(())
     /// ```

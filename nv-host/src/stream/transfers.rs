@@ -178,8 +178,8 @@ impl Stream {
     where
         D: Place + ?Sized,
     {
-        let (pattern, _) = check_fill(&self.context, target, value)?;
-        let (to, bytes) = (target.va(), bytes_of::<D::Element>(target.len()));
+        let (pattern, count) = check_fill(&self.context, target, value)?;
+        let (to, bytes) = (target.va(), count * pattern.bytes());
         let by_kernel = match (self.kernels(bytes, target.in_gpu_memory()), pattern.word()) {
             (Some(kernels), Some(word)) => kernels.fill(self, to, word, bytes)?,
             _ => None,

@@ -48,7 +48,9 @@ pub(super) fn ioctl(
     let result = timed(&span, || call(params));
     if let (Some(shape), Ok(())) = (shape, &result) {
         let changed = changes(shape, &before, params);
-        span.record("changed", changed);
+        if !changed.is_empty() {
+            span.record("changed", changed);
+        }
     }
     result
 }
@@ -103,4 +105,125 @@ fn changes(shape: Shape, before: &[u8], after: &[u8]) -> String {
         .map(|(_, new)| format!("{}={new}", new.field.name))
         .collect();
     texts.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::fmt;
+    use std::os::fd::AsFd;
+    use std::sync::{Arc, Mutex};
+
+    use nv_proto::rm::{Nvos00, Status};
+    use tracing::field::{Field, Visit};
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Event, Metadata, Subscriber};
+    use zerocopy::IntoBytes;
+
+    use super::*;
+
+    type Seen = Arc<Mutex<BTreeMap<String, String>>>;
+
+    /// Keeps the fields of all spans by name.
+    struct Keeping(Seen);
+
+    struct Fields<'a>(&'a Seen);
+
+    impl Visit for Fields<'_> {
+        fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+            let mut seen = self.0.lock().unwrap();
+            seen.insert(field.name().to_owned(), format!("{value:?}"));
+        }
+    }
+
+    impl Subscriber for Keeping {
+        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+            metadata.target() == TARGET
+        }
+
+        fn new_span(&self, attributes: &Attributes<'_>) -> Id {
+            attributes.record(&mut Fields(&self.0));
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, values: &Record<'_>) {
+            values.record(&mut Fields(&self.0));
+        }
+
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+        fn event(&self, _: &Event<'_>) {}
+
+        fn enter(&self, _: &Id) {}
+
+        fn exit(&self, _: &Id) {}
+    }
+
+    /// The fields of the spans of `run`.
+    fn fields(run: impl FnOnce()) -> BTreeMap<String, String> {
+        let seen = Seen::default();
+        tracing::subscriber::with_default(Keeping(Arc::clone(&seen)), run);
+        let seen = seen.lock().unwrap();
+        seen.clone()
+    }
+
+    #[test]
+    fn a_call_is_told_by_name_with_what_it_changed() {
+        let request = rm::request(rm::NV_ESC_RM_FREE, size_of::<Nvos00>()).unwrap();
+        let mut params = Nvos00 {
+            h_root: 0xc1d0_0001.into(),
+            h_object_old: 0xcaf0_0002.into(),
+            ..Default::default()
+        };
+        let input = std::io::stdin();
+        let seen = fields(|| {
+            let done = ioctl(input.as_fd(), request, params.as_mut_bytes(), |bytes| {
+                // What a driver does: it writes its answer into the structure.
+                let answer = Nvos00 {
+                    status: Status::OBJECT_NOT_FOUND.0.into(),
+                    ..Default::default()
+                };
+                bytes[12..16].copy_from_slice(&answer.as_bytes()[12..16]);
+                Ok(())
+            });
+            assert_eq!(done, Ok(()));
+        });
+        assert_eq!(params.status.get(), Status::OBJECT_NOT_FOUND.0);
+        assert_eq!(seen["call"], "NV_ESC_RM_FREE");
+        assert_eq!(seen["object"], "fd 0");
+        assert_eq!(
+            seen["params"],
+            "NVOS00_PARAMETERS hRoot=0xc1d00001 hObjectOld=0xcaf00002"
+        );
+        assert!(
+            seen["changed"].contains("status=NV_ERR_OBJECT_NOT_FOUND (0x57)"),
+            "{seen:?}"
+        );
+        assert_eq!(seen["status"], "\"done\"");
+        assert!(seen["took_us"].parse::<f64>().unwrap() >= 0.0);
+    }
+
+    #[test]
+    fn what_fails_and_what_has_no_name_is_told_too() {
+        let input = std::io::stdin();
+        let seen = fields(|| {
+            let refused = ioctl(input.as_fd(), 0xdead_beef, &mut [0; 4], |_| {
+                Err(Errno::EINVAL)
+            });
+            assert_eq!(refused, Err(Errno::EINVAL));
+        });
+        assert_eq!(seen["call"], "ioctl 0xdeadbeef");
+        assert_eq!(seen["status"], "EINVAL");
+        assert!(!seen.contains_key("params"));
+        let seen = fields(|| {
+            let opened = open(Path::new("/dev/nvidia7"), || Err::<(), _>(Errno::ENXIO));
+            assert_eq!(opened, Err(Errno::ENXIO));
+        });
+        assert_eq!(
+            (&*seen["object"], &*seen["status"]),
+            ("/dev/nvidia7", "ENXIO")
+        );
+        // With nobody to hear of it the call is made all the same.
+        assert_eq!(map(input.as_fd(), 4096, || Ok(7)), Ok(7));
+    }
 }

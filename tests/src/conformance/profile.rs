@@ -1,5 +1,6 @@
 //! Times: profiles and the times of events.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use nv_host::profile::{Kind, Record, Recording};
@@ -86,7 +87,12 @@ pub fn profile(options: &Options) {
         adding.launch(&first, 256);
         let event = adding.launch(&first, big);
         second.wait_for(&event).unwrap();
-        second.copy(&adding.c, &adding.a).unwrap();
+        // Few bytes: many are copied by a kernel, which is recorded as one.
+        let (target, source) = (
+            adding.c.slice(..1024).unwrap(),
+            adding.a.slice(..1024).unwrap(),
+        );
+        second.copy(&target, &source).unwrap();
     }
     // A stream made meanwhile is recorded, and its records stay when it goes.
     let third = device.stream().unwrap();
@@ -118,13 +124,12 @@ pub fn profile(options: &Options) {
     };
     assert!(total(1) > total(0), "{:?}, {:?}", total(0), total(1));
 
-    let bytes = u64::from(big) * 4;
     let copies: Vec<_> = of(second.id())
         .filter(|record| record.name() == "copy")
         .collect();
     assert_eq!(copies.len(), 5);
     for (copy, launch) in copies.iter().zip(launches.iter().skip(1).step_by(2)) {
-        assert_eq!(copy.kind, Kind::Copy { bytes });
+        assert_eq!(copy.kind, Kind::Copy { bytes: 4096 });
         assert!(
             copy.start >= launch.end,
             "{copy:?} did not wait for {launch:?}"
@@ -182,6 +187,45 @@ pub fn long_profile(options: &Options) {
         (recording.lost().full, recording.lost().unfinished),
         (50, 0)
     );
+}
+
+/// Profiles begin and end while threads submit, and make and drop streams: each work is recorded once or not at all.
+pub fn profiles_and_threads(options: &Options) {
+    let device = open(options);
+    let adding = Adding::new(&device, 256);
+    let (done, launched) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let begin = Instant::now();
+    let mut seen = 0;
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) && begin.elapsed() < Duration::from_secs(60) {
+                    let stream = device.stream().unwrap();
+                    for _ in 0..40 {
+                        launched.fetch_add(1, Ordering::Relaxed);
+                        adding.launch(&stream, 32);
+                    }
+                    // Its end is still in flight.
+                    drop(stream);
+                }
+            });
+        }
+        let mut profiles = 0;
+        while (profiles < 10 || seen == 0) && begin.elapsed() < Duration::from_secs(60) {
+            let profile = device.profile().unwrap();
+            std::thread::sleep(Duration::from_millis(3));
+            let recording = profile.finish();
+            plausible(&recording, begin.elapsed());
+            assert!(recording.lost().is_none(), "{}", recording.lost());
+            seen += recording.records().len();
+            profiles += 1;
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert!((1..=launched.into_inner()).contains(&seen), "{seen}");
+    // All is quiet again.
+    let profile = device.profile().unwrap();
+    assert!(profile.finish().records().is_empty());
 }
 
 /// A fault ends a profile with what had ended before, and says that the rest is missing.

@@ -1,5 +1,5 @@
 //! `nv bench`: latencies and bandwidths, under the names that the vendor library's baseline uses
-//! (`tests/cubins/bench/cuda_baseline.c`), so that the two can be set side by side.
+//! (`tests/cubins/bench/cuda_baseline.c`), so that the two can be set side by side; and some that it has not.
 
 use std::time::{Duration, Instant};
 
@@ -205,12 +205,22 @@ fn measure(
         2.0 * gigabytes(big, sample),
         "GB/s",
     );
-    let pageable = vec![2_u8; pinned_bytes];
+    let mut pageable = vec![2_u8; pinned_bytes];
     let sample = median(5, || {
         part.write(&pageable)?;
         Ok(())
     })?;
     add("h2d_pageable_256M", gigabytes(pinned_bytes, sample), "GB/s");
+    let sample = median(5, || {
+        part.read_into(&mut pageable)?;
+        Ok(())
+    })?;
+    add("d2h_pageable_256M", gigabytes(pinned_bytes, sample), "GB/s");
+    let sample = median(10, || {
+        stream.fill(&b, 0)?.wait()?;
+        Ok(())
+    })?;
+    add("fill_1G", gigabytes(big, sample), "GB/s");
 
     let small = device.alloc_in::<u8>(4096, Placement::Pinned)?;
     let small_on_gpu = device.alloc::<u8>(4096)?;
@@ -225,6 +235,11 @@ fn measure(
     })?;
     add("d2h_4K_sync", micros(sample), "us");
 
+    let sample = median(rounds(2000), || {
+        drop(device.alloc::<u8>(4096)?);
+        Ok(())
+    })?;
+    add("alloc_free_4K", micros(sample), "us");
     let sample = median(rounds(200), || {
         drop(device.alloc::<u8>(2 << 20)?);
         Ok(())

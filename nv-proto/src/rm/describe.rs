@@ -5,7 +5,7 @@ use core::fmt;
 use super::names;
 use super::{AllocParams, ChannelGroupAlloc, CopyAlloc, GrAlloc};
 use super::{
-    ChannelGpfifoAlloc, CtxShareAlloc, DebuggerAlloc, DeviceAlloc, DriverVersion, Field,
+    ChannelGpfifoAlloc, CtxShareAlloc, P2pAlloc, DebuggerAlloc, DeviceAlloc, DriverVersion, Field,
     HopperUsermodeAlloc, Layout, MemoryAlloc, MemoryVirtualAlloc, Nvos02, Nvos33,
     OsDescMemoryAlloc, RootAlloc, Shape, Status, SubdeviceAlloc, VaSpaceAlloc, shapes,
 };

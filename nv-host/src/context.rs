@@ -16,6 +16,7 @@ use crate::local::LocalMemory;
 use crate::memory::{Allocation, Buffer, Element, Placement};
 use crate::module::{CodeMap, Module};
 use crate::object::RmObject;
+use crate::peer::{Held, PeerMapping};
 use crate::space::{AddressSpace, MapMode};
 use crate::staging::Staging;
 use crate::stream::{Progress, Stream, StreamInner};
@@ -36,6 +37,10 @@ pub(crate) struct ContextInner {
     staging: Mutex<Option<Staging>>,
     streams: Mutex<Vec<(Weak<StreamInner>, Weak<Progress>)>>,
     retired: Mutex<Vec<Retired>>,
+    /// Memory of other contexts that is mapped here, for as long as it is used.
+    peers: Mutex<Vec<Weak<PeerMapping>>>,
+    /// The pages of other contexts' streams that streams of this one have waited for.
+    peer_pages: Mutex<Vec<Arc<PeerMapping>>>,
     local: Mutex<LocalMemory>,
     group: Mutex<Option<Arc<Group>>>,
     pub(crate) code: Mutex<CodeMap>,
@@ -44,8 +49,8 @@ pub(crate) struct ContextInner {
     doorbell: Arc<Doorbell>,
     space: Arc<AddressSpace>,
     _usermode: RmObject,
-    _subdevice: RmObject,
-    _device: RmObject,
+    _subdevice: Arc<RmObject>,
+    _device: Arc<RmObject>,
     objects: Objects,
     info: Info,
     limit: Duration,
@@ -54,7 +59,7 @@ pub(crate) struct ContextInner {
 /// Memory that ends once the work submitted before it was given up has ended.
 #[derive(Debug)]
 struct Retired {
-    allocation: Arc<Allocation>,
+    held: Held,
     after: Vec<(Weak<Progress>, u64)>,
 }
 
@@ -76,8 +81,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Context {
     /// A context on the GPU of an opened driver.
     pub(crate) fn new(driver: Arc<dyn Driver>, options: &Options) -> Result<Self, Error> {
-        let device = calls::device(&driver)?;
-        let subdevice = calls::subdevice(&driver, device.handle())?;
+        let device = Arc::new(calls::device(&driver, driver.device_instance())?);
+        let subdevice = Arc::new(calls::subdevice(&driver, device.handle())?);
         let objects = Objects {
             driver: Arc::clone(&driver),
             device: device.handle(),
@@ -85,13 +90,16 @@ impl Context {
         };
         let classes = calls::classes(&objects)?;
         let (usermode, doorbell) = calls::doorbell(&objects, &classes)?;
-        let space = Arc::new(Self::space(&objects, options.map_mode)?);
+        let space = Self::space(&driver, &device, &subdevice, options.map_mode)?;
+        let space = Arc::new(space);
         let info = calls::info(&objects, classes, space.mode())?;
         let inner = Arc::new(ContextInner {
             stream: Mutex::default(),
             staging: Mutex::default(),
             streams: Mutex::default(),
             retired: Mutex::default(),
+            peers: Mutex::default(),
+            peer_pages: Mutex::default(),
             local: Mutex::default(),
             group: Mutex::default(),
             code: Mutex::default(),
@@ -109,9 +117,13 @@ impl Context {
     }
 
     /// The address space in the way asked for, or in the first that works.
-    fn space(objects: &Objects, mode: Option<MapMode>) -> Result<AddressSpace, Error> {
-        let make =
-            |mode| AddressSpace::new(&objects.driver, objects.device, objects.subdevice, mode);
+    fn space(
+        driver: &Arc<dyn Driver>,
+        device: &Arc<RmObject>,
+        subdevice: &Arc<RmObject>,
+        mode: Option<MapMode>,
+    ) -> Result<AddressSpace, Error> {
+        let make = |mode| AddressSpace::new(driver, device, subdevice, mode);
         match mode {
             Some(mode) => make(mode),
             None => make(MapMode::Rm).or_else(|first| {
@@ -206,8 +218,8 @@ impl Context {
     }
 
     /// Takes over memory that work in flight may still use.
-    pub(crate) fn retire(&self, allocation: Arc<Allocation>) {
-        self.inner.retire(allocation);
+    pub(crate) fn retire(&self, held: impl Into<Held>) {
+        self.inner.retire(held.into());
     }
 
     pub(crate) fn upload_bytes(&self, va: GpuVa, bytes: &[u8]) -> Result<(), Error> {
@@ -226,6 +238,25 @@ impl Context {
 impl ContextInner {
     pub(crate) fn objects(&self) -> &Objects {
         &self.objects
+    }
+
+    pub(crate) fn driver(&self) -> &dyn Driver {
+        &*self.objects.driver
+    }
+
+    /// Memory of other contexts that is mapped here.
+    pub(crate) fn peer_mappings(&self) -> MutexGuard<'_, Vec<Weak<PeerMapping>>> {
+        lock(&self.peers)
+    }
+
+    /// Where the page of another context's stream lies here, kept for the next wait.
+    pub(crate) fn keep_peer_page(&self, page: &Arc<PeerMapping>) {
+        let mut pages = lock(&self.peer_pages);
+        if !pages.iter().any(|known| Arc::ptr_eq(known, page)) {
+            // Of streams that are gone, nobody else holds the page.
+            pages.retain(|known| !known.is_last());
+            pages.push(Arc::clone(page));
+        }
     }
 
     pub(crate) fn space(&self) -> &Arc<AddressSpace> {
@@ -275,7 +306,7 @@ impl ContextInner {
         }
     }
 
-    fn retire(&self, allocation: Arc<Allocation>) {
+    fn retire(&self, held: Held) {
         // Of all streams, also of those that are just being dropped: their work goes on meanwhile.
         let running: Vec<_> = lock(&self.streams)
             .iter()
@@ -289,7 +320,7 @@ impl ContextInner {
             .map(|(after, _)| after)
             .collect();
         if !after.is_empty() {
-            lock(&self.retired).push(Retired { allocation, after });
+            lock(&self.retired).push(Retired { held, after });
         }
     }
 
@@ -307,7 +338,7 @@ impl ContextInner {
         // Freed here, with the lock no longer held.
         drop(
             over.into_iter()
-                .map(|retired| retired.allocation)
+                .map(|retired| retired.held)
                 .collect::<Vec<_>>(),
         );
     }

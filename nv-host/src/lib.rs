@@ -39,6 +39,7 @@ mod mapping;
 mod memory;
 mod module;
 mod object;
+mod peer;
 pub mod probe;
 mod ring;
 mod select;
@@ -52,6 +53,8 @@ mod wait;
 
 pub use args::{Arg, ArgBytes};
 pub use context::Context;
+#[cfg(feature = "sim")]
+pub use device::SimMachine;
 pub use device::{Backend, Device, Info, Options};
 pub use error::Error;
 pub use fault::{BadAccess, FaultReport, SmError};
@@ -59,5 +62,6 @@ pub use launch::Launch;
 pub use mapping::Mapping;
 pub use memory::{Buffer, Element, Placement};
 pub use module::{Function, Module};
+pub use peer::{PeerBuffer, PeerLink, PeerPlace};
 pub use space::MapMode;
 pub use stream::{Event, Stream};

@@ -31,6 +31,7 @@ pub(crate) struct Allocation {
     space: Arc<AddressSpace>,
     va: GpuVa,
     bytes: u64,
+    host: bool,
     /// Ends before the memory object does.
     mapping: Option<Mapping>,
     memory: RmObject,
@@ -59,6 +60,7 @@ impl Allocation {
             space: Arc::clone(space),
             va,
             bytes,
+            host: placement == Placement::Pinned,
             mapping,
             memory,
         })
@@ -67,6 +69,21 @@ impl Allocation {
     /// Its first address.
     pub(crate) fn va(&self) -> GpuVa {
         self.va
+    }
+
+    /// The space that it is mapped in.
+    pub(crate) fn space(&self) -> &AddressSpace {
+        &self.space
+    }
+
+    /// Bytes of the memory object.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether it is host memory.
+    pub(crate) fn is_host(&self) -> bool {
+        self.host
     }
 
     /// The memory object.
@@ -211,6 +228,12 @@ impl<T: Element> Buffer<T> {
         self.allocation
             .as_deref()
             .and_then(|allocation| allocation.mapping().ok())
+    }
+
+    /// The memory behind it.
+    pub(crate) fn memory(&self) -> Result<&Arc<Allocation>, Error> {
+        let gone = || Error::InvalidArgument("a buffer that is being dropped".into());
+        self.allocation.as_ref().ok_or_else(gone)
     }
 
     fn check(&self, values: usize) -> Result<(), Error> {

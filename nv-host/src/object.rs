@@ -46,6 +46,21 @@ impl RmObject {
         })
     }
 
+    /// Makes an object below `parent` that is an object of another client.
+    pub(crate) fn duplicate(
+        driver: &Arc<dyn Driver>,
+        parent: Handle,
+        client: Handle,
+        source: Handle,
+    ) -> Result<Self, Error> {
+        let handle = driver.dup(parent, client, source)?;
+        Ok(Self {
+            driver: Arc::clone(driver),
+            parent,
+            handle,
+        })
+    }
+
     /// Its handle.
     pub(crate) fn handle(&self) -> Handle {
         self.handle

@@ -51,7 +51,7 @@ impl Stream {
     /// Copies all of `source` to the start of `target`; it returns once the copy is submitted.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] when `target` is shorter or of another context.
+    /// [`Error::InvalidArgument`] when `target` is shorter, or one is of another context: see [`Stream::copy_peer`].
     pub fn copy<T: Element>(&self, target: &Buffer<T>, source: &Buffer<T>) -> Result<Event, Error> {
         if source.len() > target.len() {
             return Err(Error::InvalidArgument(format!(
@@ -62,7 +62,9 @@ impl Stream {
         }
         for buffer in [target.context(), source.context()] {
             if !Arc::ptr_eq(buffer.inner(), self.context.inner()) {
-                return Err(Error::InvalidArgument("a buffer of another context".into()));
+                return Err(Error::InvalidArgument(
+                    "a buffer of another context; `copy_peer` copies it".into(),
+                ));
             }
         }
         let value = self.inner.copy(
@@ -86,15 +88,13 @@ impl Stream {
         }
     }
 
-    /// Has the work submitted from now on wait until `event` is reached, also one of another stream.
+    /// Has the work submitted from now on wait until `event` is reached, also one of another stream, of another context,
+    /// or of another GPU of the machine.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for an event of another context; [`Error::Fault`] for one that a fault keeps from
-    /// ever being reached.
+    /// [`Error::NoPeerAccess`] for an event of another machine, or where the driver does not map the page of host memory
+    /// that it is told by; [`Error::Fault`] for one that a fault keeps from ever being reached.
     pub fn wait_for(&self, event: &Event) -> Result<(), Error> {
-        if !Arc::ptr_eq(event.stream.context.inner(), self.context.inner()) {
-            return Err(Error::InvalidArgument("an event of another context".into()));
-        }
         let other = &event.stream.inner;
         let dead = other.is_dead();
         // What was reached before the stream died counts as reached.
@@ -102,10 +102,20 @@ impl Stream {
             return Ok(());
         }
         if dead {
-            return Err(other.fail(self.context.inner(), &mut lock(&other.state)));
+            return Err(other.fail(event.stream.context.inner(), &mut lock(&other.state)));
         }
+        let context = self.context.inner();
+        if Arc::ptr_eq(event.stream.context.inner(), context) {
+            let page = Arc::clone(other.page());
+            return self
+                .inner
+                .wait_on_gpu(context, other.timeline_va(), event.value, page.into());
+        }
+        let page = self.context.map_peer(&event.stream.context, other.page())?;
+        context.keep_peer_page(&page);
+        let at = page.translate(other.timeline_va());
         self.inner
-            .wait_on_gpu(self.context.inner(), other, event.value)
+            .wait_on_gpu(context, at, event.value, page.into())
     }
 
     /// Waits until all work submitted so far has ended, for as long as the device's limit allows.

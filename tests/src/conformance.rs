@@ -10,6 +10,7 @@
 pub mod faults;
 pub mod kernels;
 pub mod memory;
+pub mod peers;
 pub mod streams;
 
 use nv_host::driver::Kind;

@@ -15,6 +15,7 @@ macro_rules! suite {
                 bad_launches, bad_files, fatbins);
             suite!(@cases $options, [$($ignore)?], suite::streams, flow_control, streams, threads, time_limit);
             suite!(@cases $options, [$($ignore)?], suite::faults, faults, contexts);
+            suite!(@cases $options, [$($ignore)?], suite::peers, mapping, copies_between_contexts, signals, lifetimes);
         }
     };
     (@cases $options:expr, $ignore:tt, $theme:path, $($case:ident),+) => {

@@ -5,14 +5,14 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use nv_proto::rm::{DriverVersion, Status};
+use nv_proto::rm::{Abi, DriverVersion, Status};
 use nv_proto::unit::{ClassId, Handle};
 use nv_sim::{Chip, Machine};
 
 use super::*;
 use crate::Mapping;
 use crate::driver::sim::{SimDriver, open_in};
-use crate::driver::{Kind, MapCpu, MapDma, sealed};
+use crate::driver::{Attached, Kind, MapCpu, MapDma, sealed};
 
 /// A simulated driver that refuses one call: the one that `left` counts down to.
 #[derive(Debug)]
@@ -45,8 +45,20 @@ impl Driver for Refusing {
         self.driver.kind()
     }
 
-    fn version(&self) -> DriverVersion {
-        self.driver.version()
+    fn release(&self) -> DriverVersion {
+        self.driver.release()
+    }
+
+    fn abi(&self) -> Abi {
+        self.driver.abi()
+    }
+
+    fn machine_id(&self) -> usize {
+        self.driver.machine_id()
+    }
+
+    fn gpu_id(&self) -> u32 {
+        self.driver.gpu_id()
     }
 
     fn reopen(&self) -> Result<Arc<dyn Driver>, Error> {
@@ -82,6 +94,16 @@ impl Driver for Refusing {
         self.count()?;
         // SAFETY: the caller's promise is the same.
         unsafe { self.driver.control_raw(object, command, params) }
+    }
+
+    fn dup(&self, parent: Handle, client: Handle, source: Handle) -> Result<Handle, Error> {
+        self.count()?;
+        self.driver.dup(parent, client, source)
+    }
+
+    fn attach(&self, gpu_id: u32) -> Result<Attached, Error> {
+        self.count()?;
+        self.driver.attach(gpu_id)
     }
 
     // What ends something is not refused: there would be no other way to give it back.

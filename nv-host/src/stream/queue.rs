@@ -8,6 +8,7 @@ use nv_proto::gpfifo::{GpEntry, RingCursor};
 use nv_proto::push::compute::{SetShaderLocalMemoryWindow, SetShaderSharedMemoryWindow};
 use nv_proto::push::host::{SemAcquire, SemRelease, SetObject};
 use nv_proto::push::{PushWriter, Subchannel};
+use nv_proto::unit::GpuVa;
 
 use crate::Error;
 use crate::channel::{COMMAND_BYTES, COMMANDS, Channel, LAUNCH_BYTES, RING_ENTRIES, TIMELINE};
@@ -17,6 +18,7 @@ use crate::group::Group;
 use crate::launch::{LaunchScratch, WINDOWS};
 use crate::local::LocalMemory;
 use crate::memory::Allocation;
+use crate::peer::Held;
 use crate::ring::Ring;
 use crate::wait::{self, Outcome};
 
@@ -129,7 +131,7 @@ pub(super) struct State {
     labels: Box<[Option<Arc<str>>]>,
     /// The pages of other streams whose timelines the work in flight waits for, by ring slot: they stay also when
     /// their stream is dropped.
-    awaited: Box<[Option<Arc<Allocation>>]>,
+    awaited: Box<[Option<Held>]>,
     fault: Option<Arc<FaultReport>>,
 }
 
@@ -230,14 +232,24 @@ impl StreamInner {
         self.progress.is_over(value)
     }
 
-    /// Has later work wait on the GPU until the timeline of `other` has reached `value`.
+    /// The page of host memory with the timeline.
+    pub(super) fn page(&self) -> &Arc<Allocation> {
+        self.channel.page_memory()
+    }
+
+    /// Where the timeline lies.
+    pub(super) fn timeline_va(&self) -> GpuVa {
+        self.channel.page_va(TIMELINE)
+    }
+
+    /// Has later work wait on the GPU until the timeline at an address in `page` has reached `value`.
     pub(super) fn wait_on_gpu(
         &self,
         context: &ContextInner,
-        other: &Self,
+        at: GpuVa,
         value: u64,
+        page: Held,
     ) -> Result<(), Error> {
-        let at = other.channel.page_va(TIMELINE);
         let mut state = lock(&self.state);
         let own = self.submit(context, &mut state, Work::Wait, |push, _| {
             push.write(Subchannel::HOST, &SemAcquire::geq(at, value))?;
@@ -245,7 +257,7 @@ impl StreamInner {
         })?;
         let slot = state.cursor.slot(own - 1);
         if let Some(place) = state.awaited.get_mut(slot as usize) {
-            *place = Some(Arc::clone(other.channel.page_memory()));
+            *place = Some(page);
         }
         Ok(())
     }

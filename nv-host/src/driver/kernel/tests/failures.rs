@@ -249,7 +249,7 @@ fn the_first_gpu_that_opens_is_taken_where_none_is_named() {
         cards: 3,
         ..one_gpu()
     });
-    let first = || KernelDriver::open(Box::new(fake.clone()), None, None);
+    let first = || KernelDriver::open(Box::new(fake.clone()), None, None, None);
     assert_eq!(first().unwrap().address().bus, 6);
     let refuse = |node: &str, errno| fake.machine().refused.insert(node.into(), errno);
     refuse("/dev/nvidia6", Errno::ENOENT);
@@ -276,7 +276,7 @@ fn gpus_are_counted_in_bus_order_among_those_visible() {
     }
     let visible = |list: &str| VisibleDevices::from_lookup(|_| Some(list.to_owned()));
     let open = |index, visible: Option<VisibleDevices>| {
-        KernelDriver::open(Box::new(fake.clone()), Some(index), visible.as_ref())
+        KernelDriver::open(Box::new(fake.clone()), Some(index), visible.as_ref(), None)
     };
     let bus = |index, visible| open(index, visible).unwrap().address().bus;
     assert_eq!([bus(0, None), bus(1, None), bus(2, None)], [6, 7, 9]);

@@ -252,11 +252,13 @@ impl ContextInner {
     /// Where the page of another context's stream lies here, kept for the next wait.
     pub(crate) fn keep_peer_page(&self, page: &Arc<PeerMapping>) {
         let mut pages = lock(&self.peer_pages);
-        if !pages.iter().any(|known| Arc::ptr_eq(known, page)) {
-            // Of streams that are gone, nobody else holds the page.
-            pages.retain(|known| !known.is_last());
-            pages.push(Arc::clone(page));
+        if pages.iter().any(|known| Arc::ptr_eq(known, page)) {
+            return;
         }
+        let gone: Vec<_> = pages.extract_if(.., |page| page.is_last()).collect();
+        pages.push(Arc::clone(page));
+        drop(pages);
+        drop(gone);
     }
 
     pub(crate) fn space(&self) -> &Arc<AddressSpace> {
@@ -324,8 +326,18 @@ impl ContextInner {
         }
     }
 
-    /// Frees the memory whose work has ended.
+    /// Frees the memory whose work has ended, and lets go of other contexts' streams that are gone.
     fn reap(&self) {
+        if !lock(&self.peer_pages).is_empty() {
+            for stream in self.live_streams() {
+                stream.try_reclaim();
+            }
+            let gone: Vec<_> = lock(&self.peer_pages)
+                .extract_if(.., |page| page.is_last())
+                .collect();
+            // Unmapped here, with the lock no longer held.
+            drop(gone);
+        }
         let over: Vec<Retired> = {
             let mut retired = lock(&self.retired);
             if retired.is_empty() {

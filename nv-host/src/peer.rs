@@ -99,7 +99,7 @@ impl PeerMapping {
         Arc::ptr_eq(&self.source, source)
     }
 
-    /// Whether nobody else holds the memory.
+    /// Whether nobody else holds the memory, as that of a stream that is gone.
     pub(crate) fn is_last(&self) -> bool {
         Arc::strong_count(&self.source) == 1
     }

@@ -374,6 +374,18 @@ impl StreamInner {
             ));
         }
         self.wait_locked(context, state, oldest, self.limit)?;
+        self.reclaim_completed(state);
+        Ok(())
+    }
+
+    /// Gives back what ended submissions used, unless the stream is in use at this moment: the caller may hold its state.
+    pub(crate) fn try_reclaim(&self) {
+        if let Ok(mut state) = self.state.try_lock() {
+            self.reclaim_completed(&mut state);
+        }
+    }
+
+    fn reclaim_completed(&self, state: &mut State) {
         // Submissions and entries count alike: value `n` is entry `n - 1`.
         let completed = self.completed().min(self.submitted());
         while state.cursor.get() < completed {
@@ -388,7 +400,6 @@ impl StreamInner {
                 state.launches.release(mark.launches);
             }
         }
-        Ok(())
     }
 
     /// Waits until `value` is reached.

@@ -15,7 +15,7 @@ use nv_proto::rm::{self, flags};
 use nv_proto::unit::{ClassId, GpuVa, Handle, SmVersion, SubmitToken};
 use nv_proto::uvm;
 
-use crate::device::Info;
+use crate::device::{Info, MemoryInfo};
 use crate::driver::{self, Doorbell, Driver, MapCpu, MapDma};
 use crate::memory::Placement;
 use crate::object::RmObject;
@@ -156,6 +156,21 @@ fn name(objects: &Objects) -> Result<String, Error> {
         .next()
         .unwrap_or_default();
     Ok(String::from_utf8_lossy(text).into_owned())
+}
+
+/// The GPU's memory, and how much of it nobody has.
+pub(crate) fn memory_info(objects: &Objects) -> Result<MemoryInfo, Error> {
+    let mut params = rm::FbGetInfoV2::default();
+    params.fb_info_list_size = 2.into();
+    let (asked, _) = params.fb_info_list.split_at_mut(2);
+    asked[0].index = flags::fb_info::HEAP_SIZE.into();
+    asked[1].index = flags::fb_info::HEAP_FREE.into();
+    driver::control(&*objects.driver, objects.subdevice, &mut params)?;
+    let bytes = |index: usize| u64::from(params.fb_info_list[index].data.get()) << 10;
+    Ok(MemoryInfo {
+        total: bytes(0),
+        free: bytes(1),
+    })
 }
 
 /// The 16 bytes by which the UVM driver knows the GPU.

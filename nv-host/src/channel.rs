@@ -1,7 +1,6 @@
 //! One channel: its ring of GPFIFO entries, its memory, and how work is published to the GPU.
 
 use std::sync::Arc;
-use std::sync::atomic::{Ordering, fence};
 
 use nv_proto::gpfifo::{GpEntry, USERD_GP_PUT};
 use nv_proto::unit::{GpuVa, Handle, SubmitToken};
@@ -12,7 +11,7 @@ use crate::group::Group;
 use crate::memory::{Allocation, Placement};
 use crate::object::RmObject;
 use crate::space::{AddressSpace, Registration};
-use crate::{Error, Mapping, calls};
+use crate::{Error, Mapping, calls, protocol};
 
 /// Entries of the ring; as many submissions can be in flight, less one.
 pub(crate) const RING_ENTRIES: u32 = 4096;
@@ -149,20 +148,16 @@ impl Channel {
     }
 
     /// Writes `entry` into `slot` and tells the GPU: the one place where work is published.
-    ///
-    /// The area is mapped write-combined, and such stores may reach memory in any order: a full fence drains
-    /// them, so that words, descriptors and entry are in memory before `GP_PUT` says so, and `GP_PUT` before
-    /// the doorbell does.
     pub(crate) fn publish(&self, slot: u32, entry: GpEntry, gp_put: u32) -> Result<(), Error> {
         let area = self.area()?;
-        area.write_u64(
-            usize_of(RING) + slot as usize * GpEntry::BYTES,
-            entry.encode(),
+        protocol::publish(
+            || {
+                let at = usize_of(RING) + slot as usize * GpEntry::BYTES;
+                area.write_u64(at, entry.encode());
+            },
+            || area.write_u32(usize_of(USERD) + USERD_GP_PUT, gp_put),
+            || self.doorbell.ring(self.token),
         );
-        fence(Ordering::SeqCst);
-        area.write_u32(usize_of(USERD) + USERD_GP_PUT, gp_put);
-        fence(Ordering::SeqCst);
-        self.doorbell.ring(self.token);
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use nv_proto::unit::GpuVa;
 
 use crate::Error;
 use crate::calls::{self, Objects};
-use crate::device::{Info, Options};
+use crate::device::{Info, MemoryInfo, Options};
 use crate::driver::{Doorbell, Driver};
 use crate::group::Group;
 use crate::local::LocalMemory;
@@ -141,6 +141,22 @@ impl Context {
     #[must_use]
     pub fn info(&self) -> &Info {
         &self.inner.info
+    }
+
+    /// The GPU's memory, and how much of it no program has. The pages of page tables and of channels count as taken.
+    ///
+    /// # Errors
+    /// Whatever the driver refuses.
+    ///
+    /// # Examples
+    /// ```
+    /// let device = nv_host::Device::open_best()?;
+    /// let memory = device.memory_info()?;
+    /// assert!(memory.free <= memory.total);
+    /// # Ok::<(), nv_host::Error>(())
+    /// ```
+    pub fn memory_info(&self) -> Result<MemoryInfo, Error> {
+        calls::memory_info(&self.inner.objects)
     }
 
     /// Makes a buffer of `len` values in GPU memory. Its content is whatever was there.

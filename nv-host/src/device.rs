@@ -143,6 +143,15 @@ pub struct Info {
     pub warnings: Vec<String>,
 }
 
+/// The GPU's memory as a whole, in bytes.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct MemoryInfo {
+    /// All that programs can have (`HEAP_SIZE`).
+    pub total: u64,
+    /// What no program has (`HEAP_FREE`).
+    pub free: u64,
+}
+
 /// One opened GPU, with a first [`Context`], which it stands for: memory, modules and streams are made through it.
 ///
 /// A clone is the same device; it closes when the last of them and of what it made is gone.

@@ -41,11 +41,16 @@ mod module;
 mod object;
 mod peer;
 pub mod probe;
+mod protocol;
 mod ring;
 mod select;
 mod space;
 mod staging;
 mod stream;
+mod sync {
+    //! What the model check replaces.
+    pub(crate) use std::sync::atomic::{Ordering, fence};
+}
 #[cfg(feature = "ioctl")]
 mod sys;
 mod va;
@@ -55,7 +60,7 @@ pub use args::{Arg, ArgBytes};
 pub use context::Context;
 #[cfg(feature = "sim")]
 pub use device::SimMachine;
-pub use device::{Backend, Device, Info, Options};
+pub use device::{Backend, Device, Info, MemoryInfo, Options};
 pub use error::Error;
 pub use fault::{BadAccess, FaultReport, SmError};
 pub use launch::Launch;
@@ -63,5 +68,6 @@ pub use mapping::Mapping;
 pub use memory::{Buffer, Element, Placement};
 pub use module::{Function, Module};
 pub use peer::{PeerBuffer, PeerLink, PeerPlace};
+pub use object::live_objects;
 pub use space::MapMode;
 pub use stream::{Event, Stream};

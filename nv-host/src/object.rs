@@ -1,12 +1,22 @@
 //! Resource-manager objects that end with their owner.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nv_proto::rm::AllocParams;
 use nv_proto::unit::{ClassId, Handle};
 
 use crate::Error;
 use crate::driver::{self, Driver};
+
+/// How many objects this process holds.
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+
+/// How many resource-manager objects the devices of this process hold, clients apart: for tests of leaks.
+#[must_use]
+pub fn live_objects() -> usize {
+    LIVE.load(Ordering::Relaxed)
+}
 
 /// An RM object; dropping it frees it and all below it.
 #[derive(Debug)]
@@ -25,11 +35,7 @@ impl RmObject {
         params: &mut P,
     ) -> Result<Self, Error> {
         let handle = driver::alloc(&**driver, parent, class, params)?;
-        Ok(Self {
-            driver: Arc::clone(driver),
-            parent,
-            handle,
-        })
+        Ok(Self::own(driver, parent, handle))
     }
 
     /// Makes an object of a class that takes no parameters.
@@ -39,11 +45,16 @@ impl RmObject {
         class: ClassId,
     ) -> Result<Self, Error> {
         let handle = driver::alloc_plain(&**driver, parent, class)?;
-        Ok(Self {
+        Ok(Self::own(driver, parent, handle))
+    }
+
+    fn own(driver: &Arc<dyn Driver>, parent: Handle, handle: Handle) -> Self {
+        LIVE.fetch_add(1, Ordering::Relaxed);
+        Self {
             driver: Arc::clone(driver),
             parent,
             handle,
-        })
+        }
     }
 
     /// Makes an object below `parent` that is an object of another client.
@@ -54,11 +65,7 @@ impl RmObject {
         source: Handle,
     ) -> Result<Self, Error> {
         let handle = driver.dup(parent, client, source)?;
-        Ok(Self {
-            driver: Arc::clone(driver),
-            parent,
-            handle,
-        })
+        Ok(Self::own(driver, parent, handle))
     }
 
     /// Its handle.
@@ -71,5 +78,6 @@ impl Drop for RmObject {
     fn drop(&mut self) {
         // An object whose parent is gone is gone too: the status tells nothing that could be acted on.
         let _ = self.driver.free(self.parent, self.handle);
+        LIVE.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -1,14 +1,24 @@
-//! Waiting for the GPU: spin briefly, then sleep longer and longer, never without a limit.
+//! Waiting for the GPU: spin briefly, give way to other threads for a while, then sleep longer and longer, never
+//! without a limit.
 
 use std::time::{Duration, Instant};
 
-/// How long a wait spins before it sleeps: a launch and its signal take a few microseconds.
+use crate::protocol::{self, Look};
+
+/// How long a wait spins before it lets other threads run: a launch and its signal take a few microseconds.
 const SPIN: Duration = Duration::from_micros(50);
 
-/// The first sleep; each next one is half as long again.
+/// How long a wait gives way to other threads, but comes back at once where there are none, before it sleeps.
+const YIELD: Duration = Duration::from_millis(2);
+
+/// A sleep is this part of the time waited so far, so that it makes a wait longer by no more than that: sleeps
+/// without this cost a kernel of 0.9 ms another 0.2 ms on an H200.
+const SLEEP_PART: u32 = 32;
+
+/// The shortest sleep; Linux adds 50 us of its own to each.
 const FIRST_SLEEP: Duration = Duration::from_micros(20);
 
-/// The longest sleep.
+/// The longest sleep: a wait of ten seconds then uses about 1 % of the CPU (measured on an H200's host).
 const LAST_SLEEP: Duration = Duration::from_millis(1);
 
 /// How a wait ended.
@@ -46,16 +56,12 @@ pub(crate) fn wait(
             std::hint::spin_loop();
         }
     }
-    let mut sleep = FIRST_SLEEP;
     let mut next_nudge = NUDGE;
     loop {
-        // `failed` before `done`: what came true before the failure still counts as done.
-        let broken = failed();
-        if done() {
-            return Outcome::Done;
-        }
-        if broken {
-            return Outcome::Failed;
+        match protocol::look(&mut failed, &mut done) {
+            Some(Look::Done) => return Outcome::Done,
+            Some(Look::Failed) => return Outcome::Failed,
+            None => {}
         }
         let waited = start.elapsed();
         if waited >= limit {
@@ -65,8 +71,12 @@ pub(crate) fn wait(
             nudge();
             next_nudge = waited + NUDGE;
         }
-        std::thread::sleep(sleep.min(limit - waited));
-        sleep = (sleep + sleep / 2).min(LAST_SLEEP);
+        if waited < YIELD {
+            std::thread::yield_now();
+        } else {
+            let sleep = (waited / SLEEP_PART).clamp(FIRST_SLEEP, LAST_SLEEP);
+            std::thread::sleep(sleep.min(limit - waited));
+        }
     }
 }
 

@@ -97,11 +97,13 @@ pub fn open_and_close(options: &Options) {
     );
 }
 
-fn descriptors() -> usize {
+/// Open descriptors of this process.
+pub fn descriptors() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-fn mappings() -> usize {
+/// Mappings of this process.
+pub fn mappings() -> usize {
     std::fs::read_to_string("/proc/self/maps")
         .unwrap()
         .lines()

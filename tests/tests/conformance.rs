@@ -13,7 +13,8 @@ macro_rules! suite {
             suite!(@cases $options, [$($ignore)?], suite::memory, memory, copies, large_copy, early_drop);
             suite!(@cases $options, [$($ignore)?], suite::kernels, vadd, reduction, local_memory, generic_pointers,
                 bad_launches, bad_files, fatbins);
-            suite!(@cases $options, [$($ignore)?], suite::streams, flow_control, streams, threads, time_limit);
+            suite!(@cases $options, [$($ignore)?], suite::streams, flow_control, long_stream, streams, threads,
+                time_limit, waiting_sleeps);
             suite!(@cases $options, [$($ignore)?], suite::faults, faults, contexts);
             suite!(@cases $options, [$($ignore)?], suite::peers, mapping, copies_between_contexts, signals, lifetimes);
         }

@@ -19,6 +19,7 @@ use crate::launch::{LaunchScratch, WINDOWS};
 use crate::local::LocalMemory;
 use crate::memory::Allocation;
 use crate::peer::Held;
+use crate::protocol;
 use crate::ring::Ring;
 use crate::wait::{self, Outcome};
 
@@ -96,7 +97,7 @@ impl Progress {
     fn completed(&self) -> u64 {
         self.page
             .mapping()
-            .map_or(0, |page| page.read_u64(TIMELINE))
+            .map_or(0, |page| protocol::timeline(|| page.read_u64(TIMELINE)))
     }
 
     /// Whether the work up to `value` has ended, or never will since the stream is dead.

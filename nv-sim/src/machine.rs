@@ -70,6 +70,8 @@ pub struct Machine {
     next_object: AtomicU64,
     /// Pairs of GPUs that cannot reach each other's memory, the smaller index first.
     apart: Mutex<BTreeSet<(u32, u32)>>,
+    /// Classes and commands that are refused, by number.
+    refused: Mutex<BTreeSet<u32>>,
 }
 
 impl fmt::Debug for Machine {
@@ -102,6 +104,7 @@ impl Machine {
             clients: Mutex::default(),
             next_object: AtomicU64::new(1),
             apart: Mutex::default(),
+            refused: Mutex::default(),
         };
         for (index, chip) in (0..).zip(chips) {
             machine.gpus.push(Gpu::start(index, *chip, options.memory)?);
@@ -131,6 +134,12 @@ impl Machine {
     #[must_use]
     pub fn doorbell(&self, index: u32) -> Option<Doorbell> {
         self.gpu(index).map(|gpu| Doorbell::new(gpu.clone()))
+    }
+
+    /// Has objects of these classes and control calls of these commands, by number, refused from now on with
+    /// `NV_ERR_INSUFFICIENT_PERMISSIONS`, in the place of what was refused before: a sandbox of one's own.
+    pub fn refuse(&self, numbers: &[u32]) {
+        *lock(&self.refused) = numbers.iter().copied().collect();
     }
 
     /// How many objects there are, clients included: for tests of leaks.
@@ -210,6 +219,12 @@ impl Machine {
     /// Whether the sandbox keeps a call from the driver.
     fn refuses(&self, call: Refused) -> Result<(), Status> {
         match self.options.sandbox {
+            _ if call
+                .number()
+                .is_some_and(|number| lock(&self.refused).contains(&number)) =>
+            {
+                Err(Status::INSUFFICIENT_PERMISSIONS)
+            }
             Sandbox::Open => Ok(()),
             Sandbox::Compute if call.is_granted() => Ok(()),
             Sandbox::Compute => Err(Status::INSUFFICIENT_PERMISSIONS),
@@ -248,6 +263,15 @@ enum Refused {
 }
 
 impl Refused {
+    /// The class or the command.
+    fn number(self) -> Option<u32> {
+        match self {
+            Self::Alloc(class) => Some(class.0),
+            Self::Control(command) => Some(command),
+            Self::MapDma => None,
+        }
+    }
+
     /// Whether "compute,utility" grants it. Which calls it does not is read off nvproxy's table of handlers, but for the
     /// debugger, which other runtimes refuse.
     fn is_granted(self) -> bool {

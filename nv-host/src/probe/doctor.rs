@@ -238,7 +238,7 @@ fn release(module: &Module) -> Check {
             Level::Bad,
             subject,
             error.to_string(),
-            "install a driver of a branch from 535 on",
+            "install a driver of a branch from 535 on, or force the layouts of one (`NV_DRIVER_ABI=535.288.01`)",
         ),
         Ok(abi) => match abi.fit {
             Fit::Checked => Check::good(subject, format!("known (branch {})", abi.branch.major)),
@@ -256,7 +256,7 @@ fn release(module: &Module) -> Check {
                     "not known: it is taken to be like branch {}",
                     abi.branch.major
                 ),
-                "expect calls to be refused or, with UVM, misread; a known branch is safer",
+                "if calls are refused or misread, force the layouts of another release (`NV_DRIVER_ABI`); a known branch is safer",
             ),
         },
     }

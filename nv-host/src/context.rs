@@ -13,7 +13,9 @@ use crate::device::{Info, MemoryInfo, Options};
 use crate::driver::{Doorbell, Driver};
 use crate::group::Group;
 use crate::local::LocalMemory;
-use crate::memory::{Allocation, Buffer, Element, Placement};
+use crate::memory::{
+    Allocation, Buffer, Element, Neighbours, PinnedBuffer, Placement, Pool, RetireList, Use,
+};
 use crate::module::{CodeMap, Module};
 use crate::object::RmObject;
 use crate::peer::{Held, PeerMapping};
@@ -36,12 +38,14 @@ pub(crate) struct ContextInner {
     stream: Mutex<Option<Arc<StreamInner>>>,
     staging: Mutex<Option<Staging>>,
     streams: Mutex<Vec<(Weak<StreamInner>, Weak<Progress>)>>,
-    retired: Mutex<Vec<Retired>>,
+    retired: RetireList,
     /// Memory of other contexts that is mapped here, for as long as it is used.
     peers: Mutex<Vec<Weak<PeerMapping>>>,
     /// The pages of other contexts' streams that streams of this one have waited for.
     peer_pages: Mutex<Vec<Arc<PeerMapping>>>,
     local: Mutex<LocalMemory>,
+    /// Ends after all that may hold a block of it.
+    pool: Arc<Pool>,
     group: Mutex<Option<Arc<Group>>>,
     pub(crate) code: Mutex<CodeMap>,
     /// Counts modules loaded: a stream that has not seen the newest drops its instruction caches first.
@@ -54,23 +58,6 @@ pub(crate) struct ContextInner {
     objects: Objects,
     info: Info,
     limit: Duration,
-}
-
-/// Memory that ends once the work submitted before it was given up has ended.
-#[derive(Debug)]
-struct Retired {
-    held: Held,
-    after: Vec<(Weak<Progress>, u64)>,
-}
-
-impl Retired {
-    fn is_over(&self) -> bool {
-        self.after.iter().all(|(progress, value)| {
-            progress
-                .upgrade()
-                .is_none_or(|progress| progress.is_over(*value))
-        })
-    }
 }
 
 /// Locks, and carries on with the value where another thread panicked: no state here is left half-made.
@@ -97,10 +84,11 @@ impl Context {
             stream: Mutex::default(),
             staging: Mutex::default(),
             streams: Mutex::default(),
-            retired: Mutex::default(),
+            retired: RetireList::default(),
             peers: Mutex::default(),
             peer_pages: Mutex::default(),
             local: Mutex::default(),
+            pool: Arc::new(Pool::new(&objects, &space)),
             group: Mutex::default(),
             code: Mutex::default(),
             code_generation: AtomicU64::new(0),
@@ -170,7 +158,7 @@ impl Context {
     /// Makes a buffer of `len` values in memory of the given placement.
     ///
     /// # Errors
-    /// As [`Device::alloc`].
+    /// As [`Context::alloc`].
     pub fn alloc_in<T: Element>(
         &self,
         len: usize,
@@ -179,10 +167,18 @@ impl Context {
         Buffer::new(self, len, placement)
     }
 
+    /// Makes a buffer of `len` values in pinned host memory. Its content is whatever was there.
+    ///
+    /// # Errors
+    /// As [`Context::alloc`].
+    pub fn alloc_pinned<T: Element>(&self, len: usize) -> Result<PinnedBuffer<T>, Error> {
+        PinnedBuffer::new(self, len)
+    }
+
     /// Makes a buffer in GPU memory that holds `values`.
     ///
     /// # Errors
-    /// As [`Device::alloc`] and [`Buffer::write`].
+    /// As [`Context::alloc`] and [`Buffer::write`].
     pub fn upload<T: Element>(&self, values: &[T]) -> Result<Buffer<T>, Error> {
         let buffer = self.alloc(values.len())?;
         buffer.write(values)?;
@@ -221,16 +217,38 @@ impl Context {
         for stream in self.inner.live_streams() {
             stream.synchronize(&self.inner, self.inner.limit)?;
         }
-        self.inner.reap();
+        self.inner.retired.reap();
+        self.inner.let_go();
         Ok(())
+    }
+
+    /// What memory of the context lies at and around an address of the GPU's, such as one that a fault names.
+    ///
+    /// # Examples
+    /// ```
+    /// let device = nv_host::Device::open_best()?;
+    /// let buffer = device.upload(&[0_u8; 100])?;
+    /// let found = device.neighbours(buffer.va().0 + 99);
+    /// assert_eq!(found.at.map(|region| region.bytes), Some(100));
+    /// assert_eq!(device.neighbours(buffer.va().0 + 100).below.map(|region| region.start), Some(buffer.va()));
+    /// # Ok::<(), nv_host::Error>(())
+    /// ```
+    #[must_use]
+    pub fn neighbours(&self, address: u64) -> Neighbours {
+        self.inner.neighbours(address)
     }
 
     pub(crate) fn inner(&self) -> &Arc<ContextInner> {
         &self.inner
     }
 
-    pub(crate) fn allocate(&self, bytes: u64, placement: Placement) -> Result<Allocation, Error> {
-        self.inner.allocate(bytes, placement)
+    pub(crate) fn allocate(
+        &self,
+        bytes: u64,
+        placement: Placement,
+        what: Use,
+    ) -> Result<Allocation, Error> {
+        self.inner.allocate(bytes, placement, what)
     }
 
     /// Takes over memory that work in flight may still use.
@@ -281,6 +299,11 @@ impl ContextInner {
         &self.space
     }
 
+    /// What memory lies at and around an address.
+    pub(crate) fn neighbours(&self, address: u64) -> Neighbours {
+        self.space.regions().around(address)
+    }
+
     pub(crate) fn classes(&self) -> &ClassSet {
         &self.info.classes
     }
@@ -308,17 +331,25 @@ impl ContextInner {
     }
 
     /// Allocates; where memory is short, once more after what was given up has been freed.
-    pub(crate) fn allocate(&self, bytes: u64, placement: Placement) -> Result<Allocation, Error> {
-        self.reap();
-        match Allocation::new(&self.objects, &self.space, bytes, placement) {
-            Err(Error::OutOfMemory { .. }) if !lock(&self.retired).is_empty() => {
-                for stream in self.live_streams() {
-                    // A stream that cannot be waited for keeps its memory; the allocation then fails as before.
-                    // The caller may be a launch, which holds its stream's state.
-                    stream.settle(self.limit);
+    pub(crate) fn allocate(
+        &self,
+        bytes: u64,
+        placement: Placement,
+        what: Use,
+    ) -> Result<Allocation, Error> {
+        self.retired.reap_some();
+        match self.pool.allocate(bytes, placement, what) {
+            Err(Error::OutOfMemory { .. }) => {
+                if !self.retired.is_empty() {
+                    for stream in self.live_streams() {
+                        // A stream that cannot be waited for keeps its memory; the allocation then fails as before.
+                        // The caller may be a launch, which holds its stream's state.
+                        stream.settle(self.limit);
+                    }
+                    self.retired.reap();
                 }
-                self.reap();
-                Allocation::new(&self.objects, &self.space, bytes, placement)
+                self.pool.trim();
+                self.pool.allocate(bytes, placement, what)
             }
             result => result,
         }
@@ -330,45 +361,27 @@ impl ContextInner {
             .iter()
             .filter_map(|(_, progress)| progress.upgrade())
             .collect();
-        let after: Vec<_> = running
-            .iter()
-            .map(|progress| (Arc::downgrade(progress), progress.submitted()))
-            .zip(&running)
-            .filter(|((_, submitted), progress)| !progress.is_over(*submitted))
-            .map(|(after, _)| after)
-            .collect();
-        if !after.is_empty() {
-            lock(&self.retired).push(Retired { held, after });
-        }
+        self.retired.push(held, &running);
     }
 
-    /// Frees the memory whose work has ended, and lets go of other contexts' streams that are gone.
-    fn reap(&self) {
-        if !lock(&self.peer_pages).is_empty() {
-            for stream in self.live_streams() {
-                stream.try_reclaim();
-            }
-            let gone: Vec<_> = lock(&self.peer_pages)
-                .extract_if(.., |page| page.is_last())
-                .collect();
-            // Unmapped here, with the lock no longer held.
-            drop(gone);
+    /// Frees some of what was given up before, so that what makes an entry each time does not make a long list.
+    pub(crate) fn reap_some(&self) {
+        self.retired.reap_some();
+    }
+
+    /// Lets go of other contexts' streams that are gone.
+    fn let_go(&self) {
+        if lock(&self.peer_pages).is_empty() {
+            return;
         }
-        let over: Vec<Retired> = {
-            let mut retired = lock(&self.retired);
-            if retired.is_empty() {
-                return;
-            }
-            retired
-                .extract_if(.., |retired| retired.is_over())
-                .collect()
-        };
-        // Freed here, with the lock no longer held.
-        drop(
-            over.into_iter()
-                .map(|retired| retired.held)
-                .collect::<Vec<_>>(),
-        );
+        for stream in self.live_streams() {
+            stream.try_reclaim();
+        }
+        let gone: Vec<_> = lock(&self.peer_pages)
+            .extract_if(.., |page| page.is_last())
+            .collect();
+        // Unmapped here, with the lock no longer held.
+        drop(gone);
     }
 
     fn live_streams(&self) -> Vec<Arc<StreamInner>> {
@@ -423,6 +436,17 @@ impl ContextInner {
         }
     }
 
+    /// Waits until all work submitted so far on streams that live has ended; of a stream that died the error was told.
+    pub(crate) fn settle(&self) -> Result<(), Error> {
+        for stream in self.live_streams() {
+            let submitted = stream.submitted();
+            if !stream.is_over(submitted) {
+                stream.wait(self, submitted, self.limit)?;
+            }
+        }
+        Ok(())
+    }
+
     fn with_staging<R>(
         &self,
         use_staging: impl FnOnce(&mut Staging) -> Result<R, Error>,
@@ -448,3 +472,7 @@ impl ContextInner {
 
 #[cfg(all(test, feature = "sim"))]
 mod refusals;
+#[cfg(all(test, feature = "sim"))]
+mod small;
+#[cfg(all(test, feature = "sim"))]
+mod wrap;

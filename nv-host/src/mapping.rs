@@ -2,8 +2,10 @@
 #![allow(unsafe_code, reason = "the only file that touches GPU-visible memory")]
 
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 use crate::Error;
+use crate::memory::Lender;
 
 /// A CPU mapping of GPU-visible memory. Dropping it unmaps.
 #[derive(Debug)]
@@ -13,7 +15,7 @@ pub struct Mapping {
     _owner: Owner,
 }
 
-/// Who keeps the pages.
+/// Who keeps the pages alive.
 #[derive(Debug)]
 #[allow(dead_code, reason = "held to be dropped")]
 enum Owner {
@@ -21,6 +23,8 @@ enum Owner {
     Pages(crate::sys::mmap::Pages),
     #[cfg(feature = "sim")]
     Sim(nv_sim::memory::Span),
+    Part(Arc<Mapping>),
+    Lent(Arc<Lender>),
 }
 
 // SAFETY: a mapping owns its pages, and every access through it is a volatile access or a copy to which no
@@ -49,6 +53,33 @@ impl Mapping {
             base,
             length: span.bytes(),
             _owner: Owner::Sim(span),
+        })
+    }
+
+    /// Memory that the program lent.
+    pub(crate) fn lent(lender: &Arc<Lender>) -> Self {
+        Self {
+            base: lender.base(),
+            length: lender.length(),
+            _owner: Owner::Lent(Arc::clone(lender)),
+        }
+    }
+
+    /// `length` bytes of `whole` from `offset` on, which keep all of it mapped; `None` where that is not inside. The
+    /// offset is a multiple of 8, so that what is aligned in the part is so in memory.
+    pub(crate) fn part(whole: &Arc<Self>, offset: u64, length: u64) -> Option<Self> {
+        let offset = usize::try_from(offset).ok()?;
+        let length = usize::try_from(length).ok()?;
+        whole.check(offset, length).ok()?;
+        if !offset.is_multiple_of(8) {
+            return None;
+        }
+        // Inside the mapping (checked above), so it neither wraps nor is null.
+        let base = NonNull::new(whole.base.as_ptr().wrapping_add(offset))?;
+        Some(Self {
+            base,
+            length,
+            _owner: Owner::Part(Arc::clone(whole)),
         })
     }
 

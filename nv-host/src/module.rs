@@ -13,7 +13,7 @@ use crate::Error;
 use crate::context::{Context, lock};
 use crate::fatbin;
 use crate::launch::ShapeCache;
-use crate::memory::{Allocation, Placement};
+use crate::memory::{Allocation, Placement, Use};
 
 /// A cubin in the GPU's memory. A clone is the same module; it goes with the last of them and of its functions.
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ impl Module {
         let mut places = vec![0; parsed.section_count()];
         let plan = parsed.plan(Layout::default(), &mut places).map_err(bad)?;
         let bytes = plan.size().saturating_add(PREFETCH_SLACK);
-        let code = context.allocate(bytes, Placement::HostVisible)?;
+        let code = context.allocate(bytes, Placement::HostVisible, Use::Code)?;
         let base = code.va();
 
         let length = usize::try_from(plan.size()).map_err(|_| Error::OutOfMemory {

@@ -12,9 +12,9 @@ use nv_proto::unit::GpuVa;
 
 use crate::args::Arg;
 use crate::context::{Context, ContextInner};
-use crate::memory::{Allocation, Buffer, Element, Placement};
+use crate::memory::{self, Allocation, Buffer, DeviceSlice, Element, Placement, Use};
 use crate::object::RmObject;
-use crate::space::{AddressSpace, Foreign};
+use crate::space::AddressSpace;
 use crate::stream::{Event, Stream};
 use crate::{Error, MapMode, calls};
 
@@ -77,6 +77,7 @@ impl PeerMapping {
     fn new(space: &Arc<AddressSpace>, source: &Arc<Allocation>) -> Result<Self, Error> {
         let foreign = source.as_foreign();
         let (va, duplicate) = space.map_foreign(&foreign)?;
+        space.regions().insert(va, foreign.bytes, Use::Peer);
         Ok(Self {
             space: Arc::clone(space),
             va,
@@ -89,7 +90,7 @@ impl PeerMapping {
     /// The address here of what lies at `va` in the space that the memory is of.
     pub(crate) fn translate(&self, va: GpuVa) -> GpuVa {
         GpuVa(
-            va.0.wrapping_sub(self.source.va().0)
+            va.0.wrapping_sub(self.source.as_foreign().va.0)
                 .wrapping_add(self.va.0),
         )
     }
@@ -111,6 +112,7 @@ impl Drop for PeerMapping {
             Some(duplicate) => duplicate.handle(),
             None => self.source.handle(),
         };
+        self.space.regions().remove(self.va);
         self.space.unmap(memory, self.va, self.bytes);
     }
 }
@@ -194,6 +196,7 @@ impl Context {
 impl ContextInner {
     /// [`Context::map_peer`], with the driver's own error.
     fn map_peer(&self, memory: &Arc<Allocation>) -> Result<Arc<PeerMapping>, Error> {
+        self.reap_some();
         let mut mappings = self.peer_mappings();
         mappings.retain(|mapping| mapping.strong_count() > 0);
         let known = mappings.iter().filter_map(std::sync::Weak::upgrade);
@@ -230,7 +233,8 @@ fn link(caps: &SystemGetP2pCapsV2) -> Result<PeerLink, &'static str> {
     }
 }
 
-/// A buffer of one context as another reaches it: its address there, as an argument of kernels and in copies.
+/// A buffer of one context as another reaches it: an argument of kernels there, and a [`Place`](memory::Place) of copies and
+/// fills of its streams.
 ///
 /// It holds the buffer's memory: the buffer may be dropped before. When it is dropped itself, the mapping ends once all
 /// work that was submitted before on the context that it is for has ended.
@@ -313,6 +317,24 @@ impl<T: Element> Drop for PeerBuffer<T> {
     }
 }
 
+impl<T: Element> memory::sealed::Sealed for PeerBuffer<T> {}
+
+impl<T: Element> memory::Place for PeerBuffer<T> {
+    type Element = T;
+
+    fn context(&self) -> &Context {
+        &self.context
+    }
+
+    fn va(&self) -> GpuVa {
+        self.va
+    }
+
+    fn len(&self) -> usize {
+        self.len
+    }
+}
+
 impl<T: Element> Arg for PeerBuffer<T> {
     fn with_bytes<R>(&self, use_bytes: impl FnOnce(&[u8]) -> R) -> R {
         self.va.with_bytes(use_bytes)
@@ -329,19 +351,21 @@ mod sealed {
 }
 
 impl<T: Element> sealed::Sealed for Buffer<T> {}
+impl<T: Element> sealed::Sealed for DeviceSlice<'_, T> {}
 impl<T: Element> sealed::Sealed for PeerBuffer<T> {}
 
-/// Where values of a copy between contexts lie: a buffer, or one that is mapped for another context.
+/// Where values of a copy between contexts lie: a buffer, one that is mapped for another context, or a part of a buffer.
+/// Of the context that is not the stream's, it is a whole buffer.
 pub trait PeerPlace<T: Element>: sealed::Sealed {
     /// The values as a whole.
     #[doc(hidden)]
-    fn place(&self) -> Result<Place<'_>, Error>;
+    fn place(&self) -> Result<PeerRef<'_>, Error>;
 }
 
 /// See [`PeerPlace`].
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
-pub struct Place<'a> {
+pub struct PeerRef<'a> {
     /// The context that the address means something in.
     context: &'a Context,
     va: GpuVa,
@@ -351,8 +375,8 @@ pub struct Place<'a> {
 }
 
 impl<T: Element> PeerPlace<T> for Buffer<T> {
-    fn place(&self) -> Result<Place<'_>, Error> {
-        Ok(Place {
+    fn place(&self) -> Result<PeerRef<'_>, Error> {
+        Ok(PeerRef {
             context: self.context(),
             va: self.va(),
             len: self.len(),
@@ -361,9 +385,20 @@ impl<T: Element> PeerPlace<T> for Buffer<T> {
     }
 }
 
+impl<T: Element> PeerPlace<T> for DeviceSlice<'_, T> {
+    fn place(&self) -> Result<PeerRef<'_>, Error> {
+        Ok(PeerRef {
+            context: self.context(),
+            va: self.va(),
+            len: self.len(),
+            memory: None,
+        })
+    }
+}
+
 impl<T: Element> PeerPlace<T> for PeerBuffer<T> {
-    fn place(&self) -> Result<Place<'_>, Error> {
-        Ok(Place {
+    fn place(&self) -> Result<PeerRef<'_>, Error> {
+        Ok(PeerRef {
             context: &self.context,
             va: self.va,
             len: self.len,
@@ -400,7 +435,7 @@ impl Stream {
             )));
         }
         let bytes = (source.len * size_of::<T>()) as u64;
-        let here = |place: &Place<'_>| Arc::ptr_eq(place.context.inner(), self.context().inner());
+        let here = |place: &PeerRef<'_>| Arc::ptr_eq(place.context.inner(), self.context().inner());
         let (foreign, other) = match (here(&target), here(&source)) {
             (true, true) => return self.copy_at(target.va, source.va, bytes),
             (false, true) => (target, source),
@@ -413,7 +448,9 @@ impl Stream {
         };
         let Some(memory) = foreign.memory else {
             return Err(Error::InvalidArgument(
-                "a buffer that is mapped for another context than the stream's".into(),
+                "a part of another context's buffer, or one that is mapped for another context than the \
+                 stream's: name the whole buffer, or map it with `Buffer::map_for`"
+                    .into(),
             ));
         };
         match self.context().map_peer(foreign.context, memory) {
@@ -439,16 +476,21 @@ impl Stream {
     }
 
     /// Copies between memory of two GPUs that cannot reach each other, through host memory.
-    fn relay(&self, target: &Place<'_>, source: &Place<'_>, bytes: u64) -> Result<Event, Error> {
+    fn relay(
+        &self,
+        target: &PeerRef<'_>,
+        source: &PeerRef<'_>,
+        bytes: u64,
+    ) -> Result<Event, Error> {
         let outwards = Arc::ptr_eq(source.context.inner(), self.context().inner());
         let far = if outwards {
             target.context
         } else {
             source.context
         };
-        let stage = self
-            .context()
-            .allocate(bytes.min(2 * PART), Placement::Pinned)?;
+        let stage =
+            self.context()
+                .allocate(bytes.min(2 * PART), Placement::Pinned, Use::Staging)?;
         let stage = Arc::new(stage);
         let there = far.map_peer(self.context(), &stage)?;
         let far_stage = there.translate(stage.va());
@@ -496,16 +538,4 @@ fn relay_parts(
         at = PART - at;
     }
     Ok(last)
-}
-
-impl Allocation {
-    /// The memory object that it is of, for another space to map.
-    fn as_foreign(&self) -> Foreign<'_> {
-        Foreign {
-            space: self.space(),
-            memory: self.handle(),
-            bytes: self.bytes(),
-            host: self.is_host(),
-        }
-    }
 }

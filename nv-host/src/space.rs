@@ -8,6 +8,7 @@ use nv_proto::unit::{GpuVa, Handle};
 
 use crate::calls::Whose;
 use crate::driver::{Attached, Driver};
+use crate::memory::Regions;
 use crate::object::RmObject;
 use crate::va::VaAllocator;
 use crate::{Error, calls};
@@ -46,6 +47,7 @@ pub(crate) struct AddressSpace {
     mapper: Mapper,
     vaspace: RmObject,
     addresses: Mutex<VaAllocator>,
+    regions: Regions,
     /// The other GPUs whose memory may be mapped here, by id. After what was mapped: see [`Peer`].
     peers: Mutex<BTreeMap<u32, Peer>>,
     subdevice: Arc<RmObject>,
@@ -71,6 +73,8 @@ enum Peer {
 pub(crate) struct Foreign<'a> {
     pub(crate) space: &'a AddressSpace,
     pub(crate) memory: Handle,
+    /// Where it begins there.
+    pub(crate) va: GpuVa,
     pub(crate) bytes: u64,
     /// Whether it is host memory, which every GPU reaches.
     pub(crate) host: bool,
@@ -113,12 +117,18 @@ impl AddressSpace {
             peers: Mutex::default(),
             subdevice: Arc::clone(subdevice),
             device: Arc::clone(device),
+            regions: Regions::default(),
         })
     }
 
     /// The RM object of the space.
     pub(crate) fn handle(&self) -> Handle {
         self.vaspace.handle()
+    }
+
+    /// What is in use in it.
+    pub(crate) fn regions(&self) -> &Regions {
+        &self.regions
     }
 
     /// How it maps.
@@ -211,6 +221,7 @@ impl AddressSpace {
         let Foreign {
             space: other,
             memory,
+            va: _,
             bytes,
             host,
         } = *foreign;

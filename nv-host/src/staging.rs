@@ -6,7 +6,7 @@ use nv_proto::unit::GpuVa;
 
 use crate::Error;
 use crate::context::ContextInner;
-use crate::memory::{Allocation, Placement};
+use crate::memory::{Allocation, Placement, Use};
 use crate::stream::StreamInner;
 
 /// Bytes of one of the two buffers: the copy engine is busy with one while the CPU fills the other.
@@ -24,7 +24,7 @@ pub(crate) struct Staging {
 impl Staging {
     pub(crate) fn new(context: &ContextInner) -> Result<Self, Error> {
         Ok(Self {
-            memory: context.allocate(2 * HALF as u64, Placement::Pinned)?,
+            memory: context.allocate(2 * HALF as u64, Placement::Pinned, Use::Staging)?,
             in_flight: [None, None],
         })
     }

@@ -35,7 +35,7 @@ fn computing_is_enough() {
     suite::kernels::reduction(&options);
     suite::kernels::local_memory(&options);
     suite::kernels::generic_pointers(&options);
-    suite::memory::copies(&options);
+    suite::copies::copies(&options);
     suite::streams::streams(&options);
     assert_eq!(machine.machine().object_count(), 0);
 }

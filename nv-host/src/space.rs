@@ -1,6 +1,7 @@
 //! One GPU address space: which memory is mapped where, in either of the two ways.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -194,20 +195,23 @@ impl AddressSpace {
                 Ok(())
             }
             Mapper::Uvm(own) => {
-                if !peers.contains_key(&id) {
-                    let uuid = calls::gpu_uuid(&*other.driver, other.subdevice.handle())?;
-                    calls::uvm_register_gpu(&*self.driver, uuid)?;
-                    let reached = false;
-                    peers.insert(id, Peer::Uvm { uuid, reached });
-                }
-                match peers.get_mut(&id) {
-                    Some(Peer::Uvm { uuid, reached }) if !*reached && !host => {
-                        calls::uvm_enable_peers(&*self.driver, *own, *uuid)?;
-                        *reached = true;
-                        Ok(())
+                let peer = match peers.entry(id) {
+                    Entry::Occupied(known) => known.into_mut(),
+                    Entry::Vacant(new) => {
+                        let uuid = calls::gpu_uuid(&*other.driver, other.subdevice.handle())?;
+                        calls::uvm_register_gpu(&*self.driver, uuid)?;
+                        let reached = false;
+                        new.insert(Peer::Uvm { uuid, reached })
                     }
-                    _ => Ok(()),
+                };
+                if let Peer::Uvm { uuid, reached } = peer
+                    && !*reached
+                    && !host
+                {
+                    calls::uvm_enable_peers(&*self.driver, *own, *uuid)?;
+                    *reached = true;
                 }
+                Ok(())
             }
         }
     }

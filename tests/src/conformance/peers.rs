@@ -64,6 +64,14 @@ pub fn mapping_between(owner: &Context, user: &Context) {
         let got = sum.read().unwrap();
         let wrong = got.iter().zip(&values).position(|(a, b)| *a != b + 1.0);
         assert_eq!(wrong, None, "{placement:?}");
+        // A place of copies and fills as any other there, and named when an address misses.
+        let copy = user.alloc::<f32>(n).unwrap();
+        stream.fill(&sum_there, 7.0).unwrap();
+        stream.copy(&copy, &source_there).unwrap().wait().unwrap();
+        assert!(copy.read().unwrap() == values, "{placement:?}");
+        assert!(sum.read().unwrap() == vec![7.0; n], "{placement:?}");
+        let found = user.neighbours(source_there.va().0).at;
+        assert_eq!(found.map(|region| region.what), Some(nv_host::Use::Peer));
         // What means something there means nothing here.
         let own = owner.stream().unwrap();
         let foreign = own.launch(&vadd).arg(&source_there).submit();

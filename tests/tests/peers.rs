@@ -2,10 +2,11 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by them")]
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use nv_host::{Backend, Context, Device, Error, MapMode, Options, PeerLink, SimMachine};
+use nv_host::{Backend, Context, Device, Error, MapMode, Options, PeerLink, Placement, SimMachine};
 use nv_sim::{Chip, Machine};
-use nv_tests::conformance::{peers as suite, works};
+use nv_tests::conformance::{module as suite_module, peers as suite, works};
 
 fn machine(gpus: usize) -> SimMachine {
     Machine::new(&vec![Chip::Gh100; gpus]).unwrap().into()
@@ -46,9 +47,7 @@ fn apart(a: &Context, b: &Context) {
         let buffer = owner.upload(&[1_u32; 100]).unwrap();
         refused(buffer.map_for(user).map(drop));
         // Host memory is reached by all.
-        let host = owner
-            .alloc_in::<u32>(100, nv_host::Placement::Pinned)
-            .unwrap();
+        let host = owner.alloc_in::<u32>(100, Placement::Pinned).unwrap();
         host.map_for(user).unwrap();
         suite::copies_between(owner, user);
         suite::signals_between(owner, user);
@@ -153,6 +152,48 @@ fn of_four_gpus_one_pair_is_refused() {
     for gpu in &gpus {
         works(gpu);
     }
+}
+
+/// The GPU that empties the host memory is busy while the other could fill it again and again.
+#[test]
+fn host_memory_is_not_filled_before_it_is_emptied() {
+    let machine = machine(2);
+    machine.machine().keep_apart(0, 1);
+    let (fast, slow) = (gpu(&machine, 0, MapMode::Rm), gpu(&machine, 1, MapMode::Rm));
+    let len = 24 << 20;
+    let values: Vec<u8> = (0..len)
+        .map(|i: usize| (i ^ i >> 8 ^ i >> 16) as u8)
+        .collect();
+    let source = fast.upload(&values).unwrap();
+    let target = slow.alloc::<u8>(len).unwrap();
+    target.write(&[0]).unwrap();
+    // As many kernels as a simulated GPU runs at once: nothing else gets on.
+    let module = suite_module(&slow, "faults");
+    let endless = module.function("loop").unwrap();
+    let flag = slow.alloc_in::<u64>(16, Placement::Pinned).unwrap();
+    flag.write(&[0; 16]).unwrap();
+    let streams: Vec<_> = (0..8).map(|_| slow.stream().unwrap()).collect();
+    let running: Vec<_> = streams
+        .iter()
+        .map(|stream| {
+            stream
+                .launch(&endless)
+                .block(32)
+                .arg(&flag)
+                .submit()
+                .unwrap()
+        })
+        .collect();
+    let stream = fast.stream().unwrap();
+    let copied = stream.copy_peer(&target, &source).unwrap();
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(!copied.is_reached());
+    flag.mapping().unwrap().write_u64(8, 99);
+    copied.wait().unwrap();
+    for event in running {
+        event.wait().unwrap();
+    }
+    assert!(target.read().unwrap() == values);
 }
 
 #[test]

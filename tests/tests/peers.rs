@@ -216,6 +216,40 @@ fn gpus_of_two_machines_have_nothing_of_each_other() {
     works(&b);
 }
 
+/// Threads that copy from and wait for the same things at once.
+#[test]
+fn threads_share_what_is_mapped() {
+    for mode in [MapMode::Rm, MapMode::Uvm] {
+        let machine = machine(2);
+        let (a, b) = (gpu(&machine, 0, mode), gpu(&machine, 1, mode));
+        let values: Vec<u32> = (0..10_000).collect();
+        let source = a.upload(&values).unwrap();
+        let ready = a.stream().unwrap().copy(&source, &source).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let stream = b.stream().unwrap();
+                    let target = b.alloc::<u32>(values.len()).unwrap();
+                    for round in 0..25 {
+                        stream.wait_for(&ready).unwrap();
+                        let copied = stream.copy_peer(&target, &source).unwrap();
+                        if round % 3 == 0 {
+                            let own = a.stream().unwrap();
+                            own.wait_for(&copied).unwrap();
+                            own.synchronize().unwrap();
+                            assert!(copied.is_reached());
+                        }
+                    }
+                    stream.synchronize().unwrap();
+                    assert_eq!(target.read().unwrap(), values);
+                });
+            }
+        });
+        drop((ready, source, a, b));
+        assert_eq!(machine.machine().object_count(), 0);
+    }
+}
+
 #[test]
 fn a_machine_is_opened_by_index() {
     let machine: SimMachine = Machine::new(&[Chip::Ga102, Chip::Gb202]).unwrap().into();

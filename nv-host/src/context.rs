@@ -16,7 +16,7 @@ use crate::local::LocalMemory;
 use crate::memory::{
     Allocation, Buffer, Element, Neighbours, PinnedBuffer, Placement, Pool, RetireList, Use,
 };
-use crate::module::{CodeMap, Module};
+use crate::module::{CodeMap, Module, ModuleInner};
 use crate::object::RmObject;
 use crate::peer::{Held, PeerMapping};
 use crate::space::{AddressSpace, MapMode};
@@ -36,7 +36,7 @@ pub struct Context {
 #[derive(Debug)]
 pub(crate) struct ContextInner {
     stream: Mutex<Option<Arc<StreamInner>>>,
-    staging: Mutex<Option<Staging>>,
+    staging: Staging,
     streams: Mutex<Vec<(Weak<StreamInner>, Weak<Progress>)>>,
     retired: RetireList,
     /// Memory of other contexts that is mapped here, for as long as it is used.
@@ -48,6 +48,8 @@ pub(crate) struct ContextInner {
     pool: Arc<Pool>,
     group: Mutex<Option<Arc<Group>>>,
     pub(crate) code: Mutex<CodeMap>,
+    /// The kernels of our own, while a stream keeps them.
+    pub(crate) builtin: Mutex<Weak<ModuleInner>>,
     /// Counts modules loaded: a stream that has not seen the newest drops its instruction caches first.
     code_generation: AtomicU64,
     doorbell: Arc<Doorbell>,
@@ -82,7 +84,7 @@ impl Context {
         let info = calls::info(&objects, classes, space.mode())?;
         let inner = Arc::new(ContextInner {
             stream: Mutex::default(),
-            staging: Mutex::default(),
+            staging: Staging::default(),
             streams: Mutex::default(),
             retired: RetireList::default(),
             peers: Mutex::default(),
@@ -91,6 +93,7 @@ impl Context {
             pool: Arc::new(Pool::new(&objects, &space)),
             group: Mutex::default(),
             code: Mutex::default(),
+            builtin: Mutex::default(),
             code_generation: AtomicU64::new(0),
             doorbell: Arc::new(doorbell),
             space,
@@ -253,19 +256,17 @@ impl Context {
 
     /// Takes over memory that work in flight may still use.
     pub(crate) fn retire(&self, held: impl Into<Held>) {
-        self.inner.retire(held.into());
+        self.inner.retire(held);
     }
 
     pub(crate) fn upload_bytes(&self, va: GpuVa, bytes: &[u8]) -> Result<(), Error> {
         let stream = self.inner.default_stream()?;
-        self.inner
-            .with_staging(|staging| staging.upload(&self.inner, &stream, va, bytes))
+        self.inner.staging.upload(&self.inner, &stream, va, bytes)
     }
 
     pub(crate) fn download_bytes(&self, va: GpuVa, bytes: &mut [u8]) -> Result<(), Error> {
         let stream = self.inner.default_stream()?;
-        self.inner
-            .with_staging(|staging| staging.download(&self.inner, &stream, va, bytes))
+        self.inner.staging.download(&self.inner, &stream, va, bytes)
     }
 }
 
@@ -340,6 +341,9 @@ impl ContextInner {
         self.retired.reap_some();
         match self.pool.allocate(bytes, placement, what) {
             Err(Error::OutOfMemory { .. }) => {
+                if placement == Placement::Pinned {
+                    self.staging.trim(self);
+                }
                 if !self.retired.is_empty() {
                     for stream in self.live_streams() {
                         // A stream that cannot be waited for keeps its memory; the allocation then fails as before.
@@ -355,13 +359,14 @@ impl ContextInner {
         }
     }
 
-    fn retire(&self, held: Held) {
+    /// Takes over memory that work in flight may still use.
+    pub(crate) fn retire(&self, held: impl Into<Held>) {
         // Of all streams, also of those that are just being dropped: their work goes on meanwhile.
         let running: Vec<_> = lock(&self.streams)
             .iter()
             .filter_map(|(_, progress)| progress.upgrade())
             .collect();
-        self.retired.push(held, &running);
+        self.retired.push(held.into(), &running);
     }
 
     /// Frees some of what was given up before, so that what makes an entry each time does not make a long list.
@@ -445,18 +450,6 @@ impl ContextInner {
             }
         }
         Ok(())
-    }
-
-    fn with_staging<R>(
-        &self,
-        use_staging: impl FnOnce(&mut Staging) -> Result<R, Error>,
-    ) -> Result<R, Error> {
-        let mut staging = lock(&self.staging);
-        let staging = match &mut *staging {
-            Some(staging) => staging,
-            none => none.insert(Staging::new(self)?),
-        };
-        use_staging(staging)
     }
 
     /// Local memory of at least `per_thread` bytes for every thread that can run; it grows, and what streams

@@ -26,6 +26,7 @@ pub mod driver;
 pub mod fatbin;
 
 mod args;
+mod builtin;
 mod calls;
 mod channel;
 mod context;

@@ -51,6 +51,10 @@ impl<T: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static> Elemen
 ///
 /// Work that was submitted keeps running when a buffer is dropped: the memory is freed once all work that was
 /// submitted before the drop has ended.
+///
+/// Buffers of up to half a slab (1 MiB of GPU memory, 256 KiB of host memory) are cut from memory that is mapped
+/// already, at multiples of 512 bytes: making and dropping them makes no call to the driver, and a kernel that runs
+/// past the end of one may meet its neighbour rather than a fault.
 #[derive(Debug)]
 pub struct Buffer<T: Element> {
     context: Context,
@@ -237,7 +241,11 @@ impl<T: Element> Arg for Buffer<T> {
     }
 }
 
-impl<T: Element> sealed::Sealed for Buffer<T> {}
+impl<T: Element> sealed::Sealed for Buffer<T> {
+    fn in_gpu_memory(&self) -> bool {
+        self.placement != Placement::Pinned
+    }
+}
 
 impl<T: Element> Place for Buffer<T> {
     type Element = T;

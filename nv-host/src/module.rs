@@ -1,7 +1,7 @@
 //! Loaded cubins and the kernels in them.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use nv_proto::bank0::{self, STACK_RESERVE};
 use nv_proto::cubin::{Cubin, Kernel, Layout, PREFETCH_SLACK, Param};
@@ -125,6 +125,16 @@ impl Module {
         Ok(Self { inner })
     }
 
+    /// The module for as long as others keep it.
+    pub(crate) fn downgrade(&self) -> Weak<ModuleInner> {
+        Arc::downgrade(&self.inner)
+    }
+
+    /// What [`Module::downgrade`] was made of, if it is still there.
+    pub(crate) fn of_weak(weak: &Weak<ModuleInner>) -> Option<Self> {
+        weak.upgrade().map(|inner| Self { inner })
+    }
+
     /// The names of its kernels, in the file's order.
     pub fn kernels(&self) -> impl Iterator<Item = &str> {
         self.inner.functions.iter().map(|function| &*function.name)
@@ -160,7 +170,7 @@ impl Module {
 }
 
 /// Whether code for `file` runs on `device`: same major version, and no newer minor one.
-fn runs_on(file: SmVersion, context: SmVersion) -> bool {
+pub(crate) fn runs_on(file: SmVersion, context: SmVersion) -> bool {
     file.major() == context.major() && file <= context
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Error;
+use crate::builtin::Loaded;
 use crate::context::{Context, lock};
 use crate::launch::Launch;
 use crate::module::Function;
@@ -24,6 +25,8 @@ pub use transfers::{Download, Rect};
 pub struct Stream {
     inner: Arc<StreamInner>,
     context: Context,
+    /// Kernels that large copies and fills use.
+    builtin: Loaded,
 }
 
 /// A moment of a stream: reached once the work submitted before it has ended.
@@ -35,7 +38,11 @@ pub struct Event {
 
 impl Stream {
     pub(crate) fn new(context: Context, inner: Arc<StreamInner>) -> Self {
-        Self { inner, context }
+        Self {
+            inner,
+            context,
+            builtin: Loaded::default(),
+        }
     }
 
     /// The context that it belongs to.

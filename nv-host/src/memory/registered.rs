@@ -9,7 +9,7 @@ use std::mem::ManuallyDrop;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::allocation::Whole;
 use super::{Allocation, Buffer, Element, PinnedBuffer, Placement, Use};
@@ -38,7 +38,7 @@ impl Page {
     /// `count` pages of zeroes.
     #[must_use]
     pub fn zeroed(count: usize) -> Vec<Self> {
-        Self::new_vec_zeroed(count).unwrap_or_else(|_| vec![Self([0; Self::BYTES]); count])
+        vec![Self([0; Self::BYTES]); count]
     }
 
     /// As many values as pages hold.
@@ -99,7 +99,8 @@ unsafe impl Send for Lender {}
 unsafe impl Sync for Lender {}
 
 impl Lender {
-    fn of_pages(pages: Vec<Page>) -> Self {
+    /// A vector of pages.
+    pub(crate) fn of_pages(pages: Vec<Page>) -> Self {
         let mut pages = ManuallyDrop::new(pages);
         let (length, capacity) = (pages.len(), pages.capacity());
         // A vector's pointer is never null.
@@ -251,4 +252,112 @@ fn page_bytes() -> usize {
         .filter(|bytes| bytes.is_power_of_two())
         .unwrap_or(Page::BYTES)
         .max(Page::BYTES)
+}
+
+#[cfg(all(test, feature = "sim"))]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use nv_sim::Chip;
+
+    use super::*;
+    use crate::device::{Backend, Device, Options};
+    use crate::space::MapMode;
+
+    #[allow(clippy::unwrap_used, reason = "test code")]
+    fn device(map_mode: MapMode) -> Device {
+        let options = Options {
+            backend: Backend::Sim(Chip::Gh100),
+            map_mode: Some(map_mode),
+            ..Options::default()
+        };
+        Device::open(&options).unwrap()
+    }
+
+    /// Says when it is dropped, and keeps the memory that it is dropped with.
+    struct Kept(Arc<AtomicBool>, #[allow(dead_code)] *mut Page);
+
+    // SAFETY: nothing but `drop` uses the pointer.
+    unsafe impl Send for Kept {}
+    // SAFETY: as for `Send`.
+    unsafe impl Sync for Kept {}
+
+    impl Drop for Kept {
+        fn drop(&mut self) {
+            // SAFETY: from `Box::into_raw`, and dropped here alone.
+            drop(unsafe { Box::from_raw(self.1) });
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn the_owner_goes_when_the_work_has_ended() {
+        for mode in [MapMode::Rm, MapMode::Uvm] {
+            let device = device(mode);
+            let stream = device.stream().unwrap();
+            let dropped = Arc::new(AtomicBool::new(false));
+            let page = Box::into_raw(Box::new(Page([7; Page::BYTES])));
+            let kept = Kept(Arc::clone(&dropped), page);
+            let base = NonNull::new(page.cast::<u8>()).unwrap();
+            // SAFETY: a page that `Kept` drops and nothing else refers to.
+            let lent = unsafe { device.register_raw::<u64>(kept, base, Page::BYTES) }.unwrap();
+            assert_eq!(lent.len(), 512);
+            assert_eq!(lent.read().unwrap(), [0x0707_0707_0707_0707; 512]);
+            // Work that outlasts the buffer by far.
+            let long = device.alloc::<u32>(16 << 20).unwrap();
+            for round in 0..8 {
+                stream.fill(&long, round).unwrap();
+            }
+            stream
+                .copy(&long.slice(..2).unwrap(), &Halves(&lent))
+                .unwrap();
+            let end = stream.event();
+            drop(lent);
+            while !end.is_reached() {
+                // It may have been reached since.
+                assert!(!dropped.load(Ordering::SeqCst) || end.is_reached());
+            }
+            device.synchronize().unwrap();
+            assert!(dropped.load(Ordering::SeqCst), "{mode:?}");
+            let arrived = long.slice(..2).unwrap().read().unwrap();
+            assert_eq!(arrived, [0x0707_0707; 2]);
+        }
+    }
+
+    /// The first value of another buffer as two.
+    struct Halves<'a>(&'a PinnedBuffer<u64>);
+
+    impl super::super::sealed::Sealed for Halves<'_> {}
+
+    impl super::super::Place for Halves<'_> {
+        type Element = u32;
+
+        fn context(&self) -> &Context {
+            self.0.context()
+        }
+
+        fn va(&self) -> nv_proto::unit::GpuVa {
+            self.0.va()
+        }
+
+        fn len(&self) -> usize {
+            2
+        }
+    }
+
+    #[test]
+    fn what_is_not_whole_pages_is_refused_and_its_owner_dropped() {
+        let device = device(MapMode::Rm);
+        for (offset, length) in [(8, 4096), (0, 4095), (0, 0), (1, 1)] {
+            let dropped = Arc::new(AtomicBool::new(false));
+            let pages = Box::into_raw(Box::new(Page([0; Page::BYTES])));
+            let kept = Kept(Arc::clone(&dropped), pages);
+            let base = NonNull::new(pages.cast::<u8>().wrapping_add(offset)).unwrap();
+            // SAFETY: refused before anything looks at the memory.
+            let refused = unsafe { device.register_raw::<u8>(kept, base, length) };
+            let refused = refused.unwrap_err();
+            assert!(refused.to_string().contains("whole pages"), "{refused}");
+            assert!(dropped.load(Ordering::SeqCst));
+        }
+    }
 }

@@ -40,11 +40,20 @@ pub(crate) mod sealed {
     pub trait Sealed {
         /// Told of work that names the memory: it ends with the event.
         fn used(&self, _event: &Event) {}
+
+        /// Whether it lies in the memory of the GPU whose context it belongs to.
+        fn in_gpu_memory(&self) -> bool {
+            false
+        }
     }
 
     impl<P: Sealed + ?Sized> Sealed for &P {
         fn used(&self, event: &Event) {
             (**self).used(event);
+        }
+
+        fn in_gpu_memory(&self) -> bool {
+            (**self).in_gpu_memory()
         }
     }
 }
@@ -219,6 +228,10 @@ impl<T: Element> sealed::Sealed for DeviceSlice<'_, T> {
         if let Some(uses) = self.uses {
             uses.note(event);
         }
+    }
+
+    fn in_gpu_memory(&self) -> bool {
+        self.placement != Placement::Pinned
     }
 }
 

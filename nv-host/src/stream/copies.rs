@@ -74,6 +74,14 @@ impl Pattern {
         u64::from(self.component.count()) * if self.high.is_some() { 2 } else { 1 }
     }
 
+    /// The pattern as it lies in each 4 bytes from an aligned address on; `None` where they differ.
+    pub(crate) fn word(self) -> Option<u32> {
+        match self.high {
+            Some(high) => (high == self.low).then_some(high),
+            None => Some(self.widened().low),
+        }
+    }
+
     /// The same repeated to 4 bytes, which the engine writes as fast as 1.
     fn widened(self) -> Self {
         let low = match self.component {

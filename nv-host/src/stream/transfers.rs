@@ -9,6 +9,7 @@ use zerocopy::IntoBytes;
 use super::copies::{Lines, Pattern};
 use super::{Event, Stream};
 use crate::Error;
+use crate::builtin::{Builtin, LEAST};
 use crate::context::Context;
 use crate::memory::{Allocation, Element, Place, Placement, Use};
 
@@ -77,10 +78,23 @@ impl Stream {
             )));
         }
         let bytes = bytes_of::<D::Element>(source.len());
-        let value = self
-            .inner
-            .copy(self.context.inner(), target.va(), source.va(), bytes)?;
-        let event = self.event_at(value);
+        let (to, from) = (target.va(), source.va());
+        let within = target.in_gpu_memory() && source.in_gpu_memory();
+        let by_kernel = match self.kernels(bytes, within) {
+            Some(kernels) => kernels.copy(self, to, from, bytes)?,
+            None => None,
+        };
+        let event = match by_kernel {
+            Some((event, done)) if done == bytes => event,
+            rest => {
+                let done = rest.map_or(0, |(_, done)| done);
+                let (to, from) = (GpuVa(to.0 + done), GpuVa(from.0 + done));
+                let value = self
+                    .inner
+                    .copy(self.context.inner(), to, from, bytes - done)?;
+                self.event_at(value)
+            }
+        };
         target.used(&event);
         source.used(&event);
         Ok(event)
@@ -180,11 +194,21 @@ impl Stream {
                 size_of::<D::Element>()
             )));
         };
-        let count = target.len() as u64;
-        let value = self
-            .inner
-            .fill(self.context.inner(), target.va(), pattern, count)?;
-        let event = self.event_at(value);
+        let (to, bytes) = (target.va(), bytes_of::<D::Element>(target.len()));
+        let by_kernel = match (self.kernels(bytes, target.in_gpu_memory()), pattern.word()) {
+            (Some(kernels), Some(word)) => kernels.fill(self, to, word, bytes)?,
+            _ => None,
+        };
+        let event = match by_kernel {
+            Some((event, done)) if done == bytes => event,
+            rest => {
+                let done = rest.map_or(0, |(_, done)| done);
+                let count = (bytes - done) / pattern.bytes();
+                let to = GpuVa(to.0 + done);
+                let value = self.inner.fill(self.context.inner(), to, pattern, count)?;
+                self.event_at(value)
+            }
+        };
         target.used(&event);
         Ok(event)
     }
@@ -264,6 +288,15 @@ impl Stream {
             len: source.len(),
             _values: std::marker::PhantomData,
         })
+    }
+
+    /// The kernels for a copy or a fill of so many bytes, `within` GPU memory or not.
+    fn kernels(&self, bytes: u64, within: bool) -> Option<&Builtin> {
+        if within && bytes >= LEAST {
+            self.builtin.get(&self.context)
+        } else {
+            None
+        }
     }
 
     fn check(&self, context: &Context) -> Result<(), Error> {

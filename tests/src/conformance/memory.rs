@@ -54,7 +54,7 @@ pub fn fill_and_free(options: &Options) {
         let before = held.len();
         let full = loop {
             // Work is in flight all the while; of the many small pieces, at some.
-            if held.len() % 64 == 0 || bytes == 1 << 28 {
+            if held.len().is_multiple_of(64) || bytes == 1 << 28 {
                 let launch = stream.launch(&vadd).grid(256).block(256);
                 let launch = launch.arg(&sum).arg(&ones).arg(&sum).arg(n as i32);
                 launch.submit().unwrap();
@@ -117,7 +117,7 @@ pub fn slices(options: &Options) {
         // A part of a part.
         let middle = buffer.slice(250..).unwrap().slice(50..350).unwrap();
         let launch = stream.launch(&vadd).grid(2).block(256);
-        let launch = launch.arg(low).arg(&high).arg(middle).arg(300_i32);
+        let launch = launch.arg(low).arg(high).arg(middle).arg(300_i32);
         launch.submit().unwrap();
         let mut expected = vec![1.0; 1000];
         expected[300..600].fill(3.0);

@@ -3,6 +3,8 @@
 use nv_proto::unit::GpuVa;
 
 use crate::context::Context;
+use crate::memory::Allocation;
+use crate::peer::Held;
 
 /// A value that can be passed to a kernel by value.
 ///
@@ -13,6 +15,11 @@ pub trait Arg {
 
     /// The context that the argument means something in; `None` for a plain value.
     fn context(&self) -> Option<&Context> {
+        None
+    }
+
+    /// What keeps the memory that the argument points to, for a graph to hold; `None` for a plain value.
+    fn hold(&self) -> Option<Hold> {
         None
     }
 }
@@ -52,5 +59,43 @@ impl<A: Arg + ?Sized> Arg for &A {
 
     fn context(&self) -> Option<&Context> {
         (**self).context()
+    }
+
+    fn hold(&self) -> Option<Hold> {
+        (**self).hold()
+    }
+}
+
+/// What keeps memory of the GPU, also when the buffer that it came with is dropped. Memory that nothing keeps any
+/// more is freed once the work submitted until then has ended.
+#[derive(Debug)]
+pub struct Hold {
+    context: Context,
+    /// `Some` until dropped.
+    held: Option<Held>,
+}
+
+impl Hold {
+    pub(crate) fn new(context: &Context, held: impl Into<Held>) -> Self {
+        Self {
+            context: context.clone(),
+            held: Some(held.into()),
+        }
+    }
+
+    /// The memory, unless it is another context's.
+    pub(crate) fn allocation(&self) -> Option<&Allocation> {
+        match &self.held {
+            Some(Held::Memory(allocation)) => Some(allocation),
+            _ => None,
+        }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if let Some(held) = self.held.take() {
+            self.context.retire(held);
+        }
     }
 }

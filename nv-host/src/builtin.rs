@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use nv_proto::cubin::Variant;
 use nv_proto::unit::{GpuVa, SmVersion};
 
 use crate::Error;
@@ -76,7 +77,7 @@ impl Builtin {
             Some(module) => module,
             None => {
                 let sm = context.info().sm;
-                let suits = |(file, _): &&(SmVersion, &[u8])| runs_on(*file, sm);
+                let suits = |(file, _): &&(SmVersion, &[u8])| runs_on(*file, Variant::Base, sm);
                 let Some((_, cubin)) = CUBINS.iter().rfind(suits) else {
                     return Err(Error::Unsupported(format!("no kernel of ours is for {sm}")));
                 };

@@ -71,6 +71,24 @@ pub enum Error {
         /// The names that there are.
         present: Vec<String>,
     },
+    /// A module has no variable of that name.
+    #[error("no variable {name}; the module has {}", list(.present))]
+    NoVariable {
+        /// The name asked for.
+        name: String,
+        /// The names that there are.
+        present: Vec<String>,
+    },
+    /// The code calls a function that is not in its file.
+    #[error("{symbol} is called by {} and is not in the file: {remedy}", list(.kernels))]
+    Undefined {
+        /// The function.
+        symbol: String,
+        /// The kernels that say they call it; what they call may call it, too.
+        kernels: Vec<String>,
+        /// What to do.
+        remedy: &'static str,
+    },
     /// A launch breaks a limit; nothing has reached the device.
     #[error("kernel {kernel}: {reason}")]
     Launch {
@@ -90,12 +108,15 @@ pub enum Error {
         reason: String,
     },
     /// A wait ran out of time.
-    #[error("{what} did not finish within {limit:?}")]
+    #[error("{what} did not finish within {limit:?}{}", details(.report.as_ref()))]
     Timeout {
         /// What was waited for.
         what: String,
         /// The limit.
         limit: Duration,
+        /// What is known of the work, where it is that of a stream. [`Stream::diagnose`](crate::Stream::diagnose) asks
+        /// the driver for more.
+        report: Option<Arc<FaultReport>>,
     },
     /// The GPU stopped.
     #[error("{0}")]
@@ -116,6 +137,10 @@ pub enum Error {
     /// Something could not be decoded.
     #[error(transparent)]
     Decode(#[from] nv_proto::DecodeError),
+}
+
+fn details(report: Option<&Arc<FaultReport>>) -> String {
+    report.map_or_else(String::new, |report| report.details().to_string())
 }
 
 /// Names for people; nothing is "none".

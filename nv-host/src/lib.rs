@@ -33,6 +33,7 @@ mod context;
 mod device;
 mod error;
 mod fault;
+mod graph;
 mod group;
 mod launch;
 mod local;
@@ -42,36 +43,45 @@ mod module;
 mod object;
 mod peer;
 pub mod probe;
+pub mod profile;
 mod protocol;
 mod ring;
 mod select;
 mod space;
 mod staging;
 mod stream;
+mod symbol;
 mod sync {
     //! What the model check replaces.
     pub(crate) use std::sync::atomic::{Ordering, fence};
 }
 #[cfg(feature = "ioctl")]
 mod sys;
+mod system;
 mod va;
 mod wait;
 
-pub use args::{Arg, ArgBytes};
+pub use args::{Arg, ArgBytes, Hold};
 pub use context::Context;
 #[cfg(feature = "sim")]
 pub use device::SimMachine;
 pub use device::{Backend, Device, Info, MemoryInfo, Options};
 pub use error::Error;
-pub use fault::{BadAccess, FaultReport, SmError};
-pub use launch::Launch;
+pub use fault::{
+    AskedLaunch, BadAccess, Doubt, FaultKind, FaultReport, MemoryPlace, SmError, Submission, code_name,
+};
+pub use graph::{Graph, GraphBuilder, GraphLaunch, GraphNode, IntoGraph};
+pub use launch::{Launch, Target};
 pub use mapping::Mapping;
 pub use memory::{
     Buffer, DeviceSlice, Element, Neighbours, NotRegistered, Page, PinnedBuffer, Place, Placement,
     Region, Use,
 };
 pub use module::{Function, Module};
+pub use nv_proto::launch::{LimitedBy, Occupancy};
 pub use peer::{PeerBuffer, PeerLink, PeerPlace};
 pub use object::live_objects;
 pub use space::MapMode;
-pub use stream::{Download, Event, Rect, Stream};
+pub use stream::{Download, Event, GpuTime, Rect, Stream};
+pub use symbol::Symbol;
+pub use system::Printed;

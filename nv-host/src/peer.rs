@@ -10,7 +10,7 @@ use std::sync::Arc;
 use nv_proto::rm::SystemGetP2pCapsV2;
 use nv_proto::unit::GpuVa;
 
-use crate::args::Arg;
+use crate::args::{Arg, Hold};
 use crate::context::{Context, ContextInner};
 use crate::memory::{self, Allocation, Buffer, DeviceSlice, Element, Placement, Use};
 use crate::object::RmObject;
@@ -317,7 +317,11 @@ impl<T: Element> Drop for PeerBuffer<T> {
     }
 }
 
-impl<T: Element> memory::sealed::Sealed for PeerBuffer<T> {}
+impl<T: Element> memory::sealed::Sealed for PeerBuffer<T> {
+    fn keep(&self) -> Option<Hold> {
+        self.hold()
+    }
+}
 
 impl<T: Element> memory::Place for PeerBuffer<T> {
     type Element = T;
@@ -342,6 +346,11 @@ impl<T: Element> Arg for PeerBuffer<T> {
 
     fn context(&self) -> Option<&Context> {
         Some(&self.context)
+    }
+
+    fn hold(&self) -> Option<Hold> {
+        let mapping = self.mapping.as_ref()?;
+        Some(Hold::new(&self.context, Arc::clone(mapping)))
     }
 }
 

@@ -13,17 +13,20 @@ pub(crate) fn driver(
     backend: &Backend,
     abi: Option<DriverVersion>,
 ) -> Result<(Arc<dyn Driver>, Option<Error>), Error> {
-    match backend {
-        Backend::Best => best(abi),
-        Backend::Kernel(index) => Ok((kernel(Some(*index), abi)?, None)),
+    let (driver, fallback) = match backend {
+        Backend::Best => best(abi)?,
+        Backend::Kernel(index) => (kernel(Some(*index), abi)?, None),
         #[cfg(feature = "sim")]
-        Backend::Sim(chip) => Ok((sim(*chip, abi)?, None)),
+        Backend::Sim(chip) => (sim(*chip, abi)?, None),
         #[cfg(feature = "sim")]
         Backend::SimIn(machine, index) => {
             let driver = crate::driver::sim::open_as(Arc::clone(machine.machine()), *index, abi)?;
-            Ok((Arc::new(driver), None))
+            (Arc::new(driver) as Arc<dyn Driver>, None)
         }
-    }
+    };
+    #[cfg(feature = "tracing")]
+    let driver = crate::driver::traced::watch(driver);
+    Ok((driver, fallback))
 }
 
 #[cfg(feature = "sim")]

@@ -9,9 +9,12 @@
 
 pub mod copies;
 pub mod faults;
+pub mod graph;
 pub mod kernels;
 pub mod memory;
 pub mod peers;
+pub mod profile;
+pub mod range;
 pub mod streams;
 
 use nv_host::driver::Kind;

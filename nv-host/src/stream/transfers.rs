@@ -68,16 +68,7 @@ impl Stream {
         D: Place + ?Sized,
         S: Place<Element = D::Element> + ?Sized,
     {
-        self.check(target.context())?;
-        self.check(source.context())?;
-        if source.len() > target.len() {
-            return Err(Error::InvalidArgument(format!(
-                "{} values do not fit memory of {}",
-                source.len(),
-                target.len()
-            )));
-        }
-        let bytes = bytes_of::<D::Element>(source.len());
+        let bytes = check_copy(&self.context, target, source)?;
         let (to, from) = (target.va(), source.va());
         let within = target.in_gpu_memory() && source.in_gpu_memory();
         let by_kernel = match self.kernels(bytes, within) {
@@ -187,14 +178,8 @@ impl Stream {
     where
         D: Place + ?Sized,
     {
-        self.check(target.context())?;
-        let Some(pattern) = Pattern::new(value.as_bytes()) else {
-            return Err(Error::InvalidArgument(format!(
-                "the copy engine fills with values of 1, 2, 4 or 8 bytes, and these have {}",
-                size_of::<D::Element>()
-            )));
-        };
-        let (to, bytes) = (target.va(), bytes_of::<D::Element>(target.len()));
+        let (pattern, count) = check_fill(&self.context, target, value)?;
+        let (to, bytes) = (target.va(), count * pattern.bytes());
         let by_kernel = match (self.kernels(bytes, target.in_gpu_memory()), pattern.word()) {
             (Some(kernels), Some(word)) => kernels.fill(self, to, word, bytes)?,
             _ => None,
@@ -300,11 +285,54 @@ impl Stream {
     }
 
     fn check(&self, context: &Context) -> Result<(), Error> {
-        if Arc::ptr_eq(context.inner(), self.context.inner()) {
-            Ok(())
-        } else {
-            Err(Error::InvalidArgument("memory of another context; `copy_peer` copies it".into()))
-        }
+        check_context(context, &self.context)
+    }
+}
+
+/// The bytes of a copy of all of `source` to the start of `target`, both of `context`.
+pub(crate) fn check_copy<D, S>(context: &Context, target: &D, source: &S) -> Result<u64, Error>
+where
+    D: Place + ?Sized,
+    S: Place<Element = D::Element> + ?Sized,
+{
+    check_context(target.context(), context)?;
+    check_context(source.context(), context)?;
+    if source.len() > target.len() {
+        return Err(Error::InvalidArgument(format!(
+            "{} values do not fit memory of {}",
+            source.len(),
+            target.len()
+        )));
+    }
+    Ok(bytes_of::<D::Element>(source.len()))
+}
+
+/// What a fill of all of `target`, of `context`, repeats, and how often.
+pub(crate) fn check_fill<D>(
+    context: &Context,
+    target: &D,
+    value: D::Element,
+) -> Result<(Pattern, u64), Error>
+where
+    D: Place + ?Sized,
+{
+    check_context(target.context(), context)?;
+    let pattern = Pattern::new(value.as_bytes()).ok_or_else(|| {
+        Error::InvalidArgument(format!(
+            "the copy engine fills with values of 1, 2, 4 or 8 bytes, and these have {}",
+            size_of::<D::Element>()
+        ))
+    })?;
+    Ok((pattern, target.len() as u64))
+}
+
+fn check_context(given: &Context, own: &Context) -> Result<(), Error> {
+    if Arc::ptr_eq(given.inner(), own.inner()) {
+        Ok(())
+    } else {
+        Err(Error::InvalidArgument(
+            "memory of another context; `copy_peer` copies it".into(),
+        ))
     }
 }
 

@@ -54,6 +54,8 @@ pub(super) enum Flow {
         lanes: u32,
         masks: Lanes,
         collective: bool,
+        /// Whether lanes that do not arrive are parted from those that do.
+        alone: bool,
     },
     /// A named barrier of the block.
     Barrier(Arrival),
@@ -354,8 +356,16 @@ impl Warp {
                     lanes: arriving,
                     masks,
                     collective,
+                    alone,
                 } => {
                     if arriving == 0 {
+                        group.pc = next;
+                        continue;
+                    }
+                    let missing = |i| masks[i] & self.alive & !arriving != 0;
+                    if !collective && !alone && !lanes(arriving).any(missing) {
+                        // Lanes that are together stay so, whatever their masks: the compiler puts votes of the whole
+                        // warp behind a WARPSYNC of tiles.
                         group.pc = next;
                         continue;
                     }
@@ -369,6 +379,9 @@ impl Warp {
                     }
                     let rest = group.lanes & !same;
                     if mask & self.alive & !same == 0 {
+                        if alone && rest != 0 {
+                            part(group, &c, rest, next);
+                        }
                         group.pc = next;
                         c.group = group.lanes;
                         continue;

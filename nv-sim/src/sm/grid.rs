@@ -95,11 +95,15 @@ pub(super) fn run(
     let unit_bytes = block_bytes.saturating_mul(cluster).max(1);
     let units = grid.grid.count() / cluster;
     let host = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u64;
-    let together = grid.cooperative;
+    // As many blocks as the streaming multiprocessors hold at once, by threads.
+    let fits =
+        u64::from(launch.sm_count) * (SM_THREADS / threads.next_multiple_of(32)).clamp(1, 32);
+    // Before sm_90 a descriptor does not say that its blocks meet; where they do is in bank 0.
+    let hinted = launch.meeting_place()
+        && grid.grid.count() <= fits
+        && units.saturating_mul(unit_bytes) <= MAX_HOST_BYTES;
+    let together = grid.cooperative || hinted;
     if together {
-        // As many blocks as the streaming multiprocessors hold at once, by threads.
-        let fits =
-            u64::from(launch.sm_count) * (SM_THREADS / threads.next_multiple_of(32)).clamp(1, 32);
         if grid.grid.count() > fits {
             return refuse(FaultKind::Resources {
                 needed: grid.grid.count(),

@@ -118,6 +118,14 @@ impl Launch {
         }
     }
 
+    /// Whether bank 0 says where the blocks of a cooperative grid meet, on chips whose descriptors do not tell.
+    pub fn meeting_place(&self) -> bool {
+        self.sm.major() == 8
+            && [MEETING_PLACE, MEETING_PLACE + 4]
+                .into_iter()
+                .any(|at| self.constant(0, at, 4).is_ok_and(|word| word != 0))
+    }
+
     /// The space of a generic address, and the address in that space.
     pub fn classify(&self, address: u64) -> (Space, u64) {
         let within = |base: u64| {
@@ -186,6 +194,8 @@ impl Bank {
     }
 }
 
+/// Where bank 0 has the address of the meeting place on sm_80 to sm_89: `%envreg1` and `%envreg2` in compiled code.
+const MEETING_PLACE: u32 = 0x8c;
 /// The most that a constant bank can hold.
 const MAX_BANK: u32 = 0x1_0000;
 /// Where stacks start when bank 0 does not say: seen in every launch of the vendor's library.

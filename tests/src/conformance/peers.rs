@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nv_host::{Context, Device, Error, Options, Placement};
+use nv_host::{Context, Device, Error, Graph, Options, Placement};
 
 use super::{module, open, works};
 
@@ -194,6 +194,23 @@ pub fn lifetimes_between(owner: impl Fn() -> Context, user: &Context) {
         stream.synchronize().unwrap();
         assert!(sum.read().unwrap().iter().all(|sum| *sum == 60.0));
     }
+    // A graph keeps what its launches name, too.
+    let (graph, sum) = {
+        let context = owner();
+        let buffer = context.upload(&vec![3.0_f32; n]).unwrap();
+        let there = buffer.map_for(user).unwrap();
+        let sum = user.upload(&vec![0.0_f32; n]).unwrap();
+        let mut graph = Graph::builder(user);
+        nv_host::launch!(graph, vadd[n as u32 / 256, 256](&there, &sum, &sum, n as i32)).unwrap();
+        (graph.build().unwrap(), sum)
+    };
+    let _other = user.upload(&vec![9.0_f32; n]).unwrap();
+    for _ in 0..3 {
+        graph.replay(&stream).unwrap();
+    }
+    drop(graph);
+    stream.synchronize().unwrap();
+    assert!(sum.read().unwrap().iter().all(|sum| *sum == 9.0));
     // Contexts that map each other's memory with work in flight end all the same.
     let (a, b) = (owner(), owner());
     let (in_a, in_b) = (

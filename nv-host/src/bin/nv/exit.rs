@@ -47,6 +47,8 @@ pub fn code(outcome: Result<(), Failure>) -> ExitCode {
                 Error::NoDevice(_) | Error::Node { .. } => 3,
                 Error::Cubin(_)
                 | Error::WrongArchitecture { .. }
+                | Error::Undefined { .. }
+                | Error::NoVariable { .. }
                 | Error::NoKernel { .. }
                 | Error::Launch { .. }
                 | Error::InvalidArgument(_) => 4,

@@ -108,10 +108,13 @@ impl Args<'_> {
             }
             Op::Lepc => {
                 let d = self.dst_of(0, 2)?;
-                if self.count() < 2 {
-                    return Err(Refused::Unimplemented);
-                }
-                let target = next.wrapping_add_signed(self.target(1)?);
+                // Without a target its own address: compiled code before sm_90 adds what lies between it and where a
+                // call returns.
+                let target = if self.count() < 2 {
+                    next.wrapping_sub(INSTRUCTION_BYTES)
+                } else {
+                    next.wrapping_add_signed(self.target(1)?)
+                };
                 alu(move |r, m| r.set64(d, m, &[target; LANES]))
             }
             Op::UcgabarArv => op(|_, _| Ok(Flow::ClusterArrive)),
@@ -271,6 +274,11 @@ impl Args<'_> {
     fn warpsync(&mut self, next: u64) -> Lower {
         let all = self.flag(".ALL");
         let collective = self.flag(".COLLECTIVE");
+        // Lanes of other masks, and those that do not take part, run what follows on their own.
+        let alone = self.flag(".EXCLUSIVE");
+        if alone && (all || collective) {
+            return Err(Refused::Unimplemented);
+        }
         let p = self.when(0)?;
         let mask = if all {
             for at in 1..self.count() {
@@ -303,6 +311,7 @@ impl Args<'_> {
                 lanes: arriving,
                 masks,
                 collective,
+                alone,
             })
         })
     }

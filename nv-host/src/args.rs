@@ -1,11 +1,10 @@
 //! Kernel arguments: values that lie in constant bank 0 as the kernel's parameter table says.
 
-use std::sync::Arc;
-
 use nv_proto::unit::GpuVa;
 
 use crate::context::Context;
 use crate::memory::Allocation;
+use crate::peer::Held;
 
 /// A value that can be passed to a kernel by value.
 ///
@@ -73,27 +72,30 @@ impl<A: Arg + ?Sized> Arg for &A {
 pub struct Hold {
     context: Context,
     /// `Some` until dropped.
-    allocation: Option<Arc<Allocation>>,
+    held: Option<Held>,
 }
 
 impl Hold {
-    pub(crate) fn new(context: &Context, allocation: Arc<Allocation>) -> Self {
+    pub(crate) fn new(context: &Context, held: impl Into<Held>) -> Self {
         Self {
             context: context.clone(),
-            allocation: Some(allocation),
+            held: Some(held.into()),
         }
     }
 
-    /// The memory.
+    /// The memory, unless it is another context's.
     pub(crate) fn allocation(&self) -> Option<&Allocation> {
-        self.allocation.as_deref()
+        match &self.held {
+            Some(Held::Memory(allocation)) => Some(allocation),
+            _ => None,
+        }
     }
 }
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        if let Some(allocation) = self.allocation.take() {
-            self.context.retire(allocation);
+        if let Some(held) = self.held.take() {
+            self.context.retire(held);
         }
     }
 }

@@ -44,10 +44,10 @@ const USERMODE_BYTES: u64 = 0x1_0000;
 const VASPACE_BASE: u64 = 0x1000;
 const VASPACE_BYTES: u64 = 0x1_ffff_fb00_0000;
 
-/// Makes the device object.
-pub(crate) fn device(driver: &Arc<dyn Driver>) -> Result<RmObject, Error> {
+/// Makes the device object of a GPU.
+pub(crate) fn device(driver: &Arc<dyn Driver>, instance: u32) -> Result<RmObject, Error> {
     let mut params = rm::DeviceAlloc::default();
-    params.device_id = driver.device_instance().into();
+    params.device_id = instance.into();
     params.h_client_share = driver.client().0.into();
     params.va_mode = flags::device_va_mode::MULTIPLE_VASPACES.into();
     RmObject::new(driver, driver.client(), classes::NV01_DEVICE_0, &mut params)
@@ -127,9 +127,10 @@ pub(crate) fn info(objects: &Objects, classes: ClassSet, map_mode: MapMode) -> R
         tpc_slots: gpcs.saturating_mul(tpcs_per_gpc),
         sm_per_tpc,
         classes,
-        driver: driver.version().to_string(),
+        driver: driver.release().to_string(),
         kind: driver.kind(),
         map_mode,
+        warnings: driver::warning(driver).into_iter().collect(),
     })
 }
 
@@ -313,6 +314,15 @@ pub(crate) fn map_memory(
     })
 }
 
+/// Whose memory is mapped.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Whose {
+    /// The mapping GPU's or the host's.
+    Own,
+    /// Another GPU's.
+    Peers,
+}
+
 /// Maps memory for the GPU by RM.
 pub(crate) fn map_dma(
     driver: &dyn Driver,
@@ -321,16 +331,48 @@ pub(crate) fn map_dma(
     memory: Handle,
     va: GpuVa,
     length: u64,
+    whose: Whose,
 ) -> Result<(), Error> {
+    let peers = match whose {
+        Whose::Own => flags::map_dma::p2p_enable::NO,
+        // Both are devices of their own, not two of one (SLI).
+        Whose::Peers => flags::map_dma::p2p_enable::NOSLI,
+    };
     driver.map_dma(&MapDma {
         device,
         virtual_memory,
         memory,
         offset: 0,
         length,
-        flags: flags::map_dma::dma_offset_fixed::TRUE | flags::map_dma::cache_snoop::ENABLE,
+        flags: flags::map_dma::dma_offset_fixed::TRUE | flags::map_dma::cache_snoop::ENABLE | peers,
         va,
     })
+}
+
+/// Makes the object while which lives two GPUs, by subdevices of one client, reach each other's memory.
+pub(crate) fn peers(
+    driver: &Arc<dyn Driver>,
+    own: Handle,
+    peer: Handle,
+) -> Result<RmObject, Error> {
+    let mut params = rm::P2pAlloc::default();
+    params.h_sub_device = own.0.into();
+    params.h_peer_sub_device = peer.0.into();
+    RmObject::new(driver, driver.client(), classes::NV50_P2P, &mut params)
+}
+
+/// What the driver says that two GPUs can do with each other's memory.
+pub(crate) fn peer_caps(
+    driver: &dyn Driver,
+    own: u32,
+    peer: u32,
+) -> Result<rm::SystemGetP2pCapsV2, Error> {
+    let mut params = rm::SystemGetP2pCapsV2::default();
+    params.gpu_ids[0] = own.into();
+    params.gpu_ids[1] = peer.into();
+    params.gpu_count = 2.into();
+    driver::control(driver, driver.client(), &mut params)?;
+    Ok(params)
 }
 
 /// Makes a channel group of the graphics engine, which computes and copies.
@@ -430,26 +472,44 @@ fn uvm_call<P: uvm::UvmCommand>(driver: &dyn Driver, params: &mut P) -> Result<(
     unsafe { driver.uvm_raw(P::COMMAND, params.bytes_mut(driver.version())) }
 }
 
+/// Tells the UVM driver of a GPU.
+pub(crate) fn uvm_register_gpu(driver: &dyn Driver, uuid: [u8; 16]) -> Result<(), Error> {
+    let mut gpu = uvm::RegisterGpu::default();
+    gpu.gpu_uuid = uuid;
+    gpu.rm_ctrl_fd = (-1).into();
+    uvm_call(driver, &mut gpu)
+}
+
+/// Ends what [`uvm_register_gpu`] began, peer access included.
+pub(crate) fn uvm_unregister_gpu(driver: &dyn Driver, uuid: [u8; 16]) -> Result<(), Error> {
+    let mut gpu = uvm::UnregisterGpu::default();
+    gpu.gpu_uuid = uuid;
+    uvm_call(driver, &mut gpu)
+}
+
+/// Has two registered GPUs reach each other's memory.
+pub(crate) fn uvm_enable_peers(driver: &dyn Driver, a: [u8; 16], b: [u8; 16]) -> Result<(), Error> {
+    let mut pair = uvm::EnablePeerAccess::default();
+    pair.gpu_uuid_a = a;
+    pair.gpu_uuid_b = b;
+    uvm_call(driver, &mut pair)
+}
+
 /// Tells the UVM driver of the GPU and of the address space that it is to own.
 pub(crate) fn uvm_register(
     driver: &dyn Driver,
     uuid: [u8; 16],
     vaspace: Handle,
 ) -> Result<(), Error> {
-    let mut gpu = uvm::RegisterGpu::default();
-    gpu.gpu_uuid = uuid;
-    gpu.rm_ctrl_fd = (-1).into();
-    uvm_call(driver, &mut gpu)?;
+    uvm_register_gpu(driver, uuid)?;
     let mut space = uvm::RegisterGpuVaspace::default();
     space.gpu_uuid = uuid;
     space.rm_ctrl_fd = driver.control_fd().into();
     space.h_client = driver.client().0.into();
     space.h_va_space = vaspace.0.into();
     uvm_call(driver, &mut space).inspect_err(|_| {
-        let mut gpu = uvm::UnregisterGpu::default();
-        gpu.gpu_uuid = uuid;
         // The first error is the one to report.
-        let _ = uvm_call(driver, &mut gpu);
+        let _ = uvm_unregister_gpu(driver, uuid);
     })
 }
 
@@ -458,15 +518,14 @@ pub(crate) fn uvm_unregister(driver: &dyn Driver, uuid: [u8; 16]) -> Result<(), 
     let mut space = uvm::UnregisterGpuVaspace::default();
     space.gpu_uuid = uuid;
     let ended = uvm_call(driver, &mut space);
-    let mut gpu = uvm::UnregisterGpu::default();
-    gpu.gpu_uuid = uuid;
-    uvm_call(driver, &mut gpu).and(ended)
+    uvm_unregister_gpu(driver, uuid).and(ended)
 }
 
-/// Maps memory for the GPU by UVM.
+/// Maps memory for the GPU by UVM, also that of another client: `owner` is the driver that it is an object of.
 pub(crate) fn uvm_map(
     driver: &dyn Driver,
     uuid: [u8; 16],
+    owner: &dyn Driver,
     memory: Handle,
     va: GpuVa,
     length: u64,
@@ -478,8 +537,8 @@ pub(crate) fn uvm_map(
     let mut map = uvm::MapExternalAllocationParams::default();
     map.base = va.0.into();
     map.length = length.into();
-    map.rm_ctrl_fd = driver.control_fd().into();
-    map.h_client = driver.client().0.into();
+    map.rm_ctrl_fd = owner.control_fd().into();
+    map.h_client = owner.client().0.into();
     map.h_memory = memory.0.into();
     map.per_gpu_attributes[0].gpu_mapping_type = GPU_MAPPING_READ_WRITE_ATOMIC.into();
     let mut map = uvm::MapExternalAllocation::one_gpu(map, uuid);

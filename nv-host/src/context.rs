@@ -22,6 +22,7 @@ use crate::memory::{
 };
 use crate::module::{CodeMap, Module, ModuleInner};
 use crate::object::RmObject;
+use crate::peer::{Held, PeerMapping};
 use crate::profile::Sink;
 use crate::space::{AddressSpace, MapMode};
 use crate::staging::Staging;
@@ -43,6 +44,10 @@ pub(crate) struct ContextInner {
     staging: Staging,
     streams: Mutex<Vec<(Weak<StreamInner>, Weak<Progress>)>>,
     retired: RetireList,
+    /// Memory of other contexts that is mapped here, for as long as it is used.
+    peers: Mutex<Vec<Weak<PeerMapping>>>,
+    /// The pages of other contexts' streams that streams of this one have waited for.
+    peer_pages: Mutex<Vec<Arc<PeerMapping>>>,
     local: Mutex<LocalMemory>,
     /// Held by launches of kernels with a stack while they are submitted; alone by one that moves the stacks.
     stacks: RwLock<()>,
@@ -65,8 +70,8 @@ pub(crate) struct ContextInner {
     doorbell: Arc<Doorbell>,
     space: Arc<AddressSpace>,
     _usermode: RmObject,
-    _subdevice: RmObject,
-    _device: RmObject,
+    _subdevice: Arc<RmObject>,
+    _device: Arc<RmObject>,
     objects: Objects,
     info: Info,
     limit: Duration,
@@ -80,8 +85,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Context {
     /// A context on the GPU of an opened driver.
     pub(crate) fn new(driver: Arc<dyn Driver>, options: &Options) -> Result<Self, Error> {
-        let device = calls::device(&driver)?;
-        let subdevice = calls::subdevice(&driver, device.handle())?;
+        let device = Arc::new(calls::device(&driver, driver.device_instance())?);
+        let subdevice = Arc::new(calls::subdevice(&driver, device.handle())?);
         let objects = Objects {
             driver: Arc::clone(&driver),
             device: device.handle(),
@@ -89,13 +94,16 @@ impl Context {
         };
         let classes = calls::classes(&objects)?;
         let (usermode, doorbell) = calls::doorbell(&objects, &classes)?;
-        let space = Arc::new(Self::space(&objects, options.map_mode)?);
+        let space = Self::space(&driver, &device, &subdevice, options.map_mode)?;
+        let space = Arc::new(space);
         let info = calls::info(&objects, classes, space.mode())?;
         let inner = Arc::new(ContextInner {
             stream: Mutex::default(),
             staging: Staging::default(),
             streams: Mutex::default(),
             retired: RetireList::default(),
+            peers: Mutex::default(),
+            peer_pages: Mutex::default(),
             local: Mutex::default(),
             pool: Arc::new(Pool::new(&objects, &space)),
             stacks: RwLock::default(),
@@ -120,9 +128,13 @@ impl Context {
     }
 
     /// The address space in the way asked for, or in the first that works.
-    fn space(objects: &Objects, mode: Option<MapMode>) -> Result<AddressSpace, Error> {
-        let make =
-            |mode| AddressSpace::new(&objects.driver, objects.device, objects.subdevice, mode);
+    fn space(
+        driver: &Arc<dyn Driver>,
+        device: &Arc<RmObject>,
+        subdevice: &Arc<RmObject>,
+        mode: Option<MapMode>,
+    ) -> Result<AddressSpace, Error> {
+        let make = |mode| AddressSpace::new(driver, device, subdevice, mode);
         match mode {
             Some(mode) => make(mode),
             None => make(MapMode::Rm).or_else(|first| {
@@ -229,6 +241,7 @@ impl Context {
             stream.synchronize(&self.inner, self.inner.limit)?;
         }
         self.inner.retired.reap();
+        self.inner.let_go();
         Ok(())
     }
 
@@ -262,8 +275,8 @@ impl Context {
     }
 
     /// Takes over memory that work in flight may still use.
-    pub(crate) fn retire(&self, allocation: Arc<Allocation>) {
-        self.inner.retire(allocation);
+    pub(crate) fn retire(&self, held: impl Into<Held>) {
+        self.inner.retire(held);
     }
 
     pub(crate) fn upload_bytes(&self, va: GpuVa, bytes: &[u8]) -> Result<(), Error> {
@@ -280,6 +293,27 @@ impl Context {
 impl ContextInner {
     pub(crate) fn objects(&self) -> &Objects {
         &self.objects
+    }
+
+    pub(crate) fn driver(&self) -> &dyn Driver {
+        &*self.objects.driver
+    }
+
+    /// Memory of other contexts that is mapped here.
+    pub(crate) fn peer_mappings(&self) -> MutexGuard<'_, Vec<Weak<PeerMapping>>> {
+        lock(&self.peers)
+    }
+
+    /// Where the page of another context's stream lies here, kept for the next wait.
+    pub(crate) fn keep_peer_page(&self, page: &Arc<PeerMapping>) {
+        let mut pages = lock(&self.peer_pages);
+        if pages.iter().any(|known| Arc::ptr_eq(known, page)) {
+            return;
+        }
+        let gone: Vec<_> = pages.extract_if(.., |page| page.is_last()).collect();
+        pages.push(Arc::clone(page));
+        drop(pages);
+        drop(gone);
     }
 
     pub(crate) fn space(&self) -> &Arc<AddressSpace> {
@@ -379,13 +413,33 @@ impl ContextInner {
     }
 
     /// Takes over memory that work in flight may still use.
-    pub(crate) fn retire(&self, allocation: Arc<Allocation>) {
+    pub(crate) fn retire(&self, held: impl Into<Held>) {
         // Of all streams, also of those that are just being dropped: their work goes on meanwhile.
         let running: Vec<_> = lock(&self.streams)
             .iter()
             .filter_map(|(_, progress)| progress.upgrade())
             .collect();
-        self.retired.push(allocation, &running);
+        self.retired.push(held.into(), &running);
+    }
+
+    /// Frees some of what was given up before, so that what makes an entry each time does not make a long list.
+    pub(crate) fn reap_some(&self) {
+        self.retired.reap_some();
+    }
+
+    /// Lets go of other contexts' streams that are gone.
+    fn let_go(&self) {
+        if lock(&self.peer_pages).is_empty() {
+            return;
+        }
+        for stream in self.live_streams() {
+            stream.try_reclaim();
+        }
+        let gone: Vec<_> = lock(&self.peer_pages)
+            .extract_if(.., |page| page.is_last())
+            .collect();
+        // Unmapped here, with the lock no longer held.
+        drop(gone);
     }
 
     pub(crate) fn live_streams(&self) -> Vec<Arc<StreamInner>> {

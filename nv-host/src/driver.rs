@@ -16,7 +16,7 @@ use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use nv_proto::rm::{self, DriverVersion};
+use nv_proto::rm::{self, Abi, DriverVersion};
 use nv_proto::unit::{ClassId, GpuVa, Handle, SubmitToken};
 
 use crate::{Error, Mapping};
@@ -72,6 +72,19 @@ pub struct MapDma {
     pub va: GpuVa,
 }
 
+/// Another GPU of the machine, kept up for a client that names it.
+#[derive(Debug)]
+pub struct Attached {
+    /// The device instance to name in `NV0080_ALLOC_PARAMETERS`.
+    pub device_instance: u32,
+    /// What keeps it up.
+    pub(crate) _keep: Option<Box<dyn Keep>>,
+}
+
+/// What is held to be dropped.
+pub(crate) trait Keep: fmt::Debug + Send + Sync {}
+impl<T: fmt::Debug + Send + Sync> Keep for T {}
+
 /// How a channel is told that it has work: a concrete type, so that a launch makes no virtual call.
 #[derive(Debug)]
 pub enum Doorbell {
@@ -106,8 +119,23 @@ pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync {
     /// Which driver this is.
     fn kind(&self) -> Kind;
 
-    /// The driver's release, which decides the layouts.
-    fn version(&self) -> DriverVersion;
+    /// The release of the driver that runs.
+    fn release(&self) -> DriverVersion;
+
+    /// Which layouts it is taken to have, and how well they are known.
+    fn abi(&self) -> Abi;
+
+    /// The release whose layouts are used: the driver's own, unless others are forced.
+    fn version(&self) -> DriverVersion {
+        self.abi().version
+    }
+
+    /// Which machine it is of: 0 the real one, a simulated machine's own number otherwise. Objects of drivers of one
+    /// machine can be named to each other.
+    fn machine_id(&self) -> usize;
+
+    /// The number by which the resource manager names the GPU to all clients.
+    fn gpu_id(&self) -> u32;
 
     /// Opens the same GPU once more: another client, whose objects and faults are its own.
     fn reopen(&self) -> Result<Arc<dyn Driver>, Error>;
@@ -139,6 +167,12 @@ pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync {
         command: u32,
         params: &mut [u8],
     ) -> Result<(), Error>;
+
+    /// `NV_ESC_RM_DUP_OBJECT`: makes a further object below `parent` that is another client's `source`.
+    fn dup(&self, parent: Handle, client: Handle, source: Handle) -> Result<Handle, Error>;
+
+    /// Keeps the GPU of an id up for as long as the answer lives, so that objects of this client can name it.
+    fn attach(&self, gpu_id: u32) -> Result<Attached, Error>;
 
     /// `NV_ESC_RM_FREE`: ends an object and all below it.
     fn free(&self, parent: Handle, object: Handle) -> Result<(), Error>;
@@ -192,6 +226,49 @@ pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync {
 
     /// Turns a mapping of the usermode register page into the doorbell.
     fn doorbell(&self, usermode: Mapping) -> Doorbell;
+}
+
+/// The layouts of a driver of `release`: its own, or those of the release that is `forced`.
+///
+/// # Errors
+/// [`Error::Unsupported`] for a release whose layouts are not known, which names what can be done.
+pub(crate) fn abi(release: DriverVersion, forced: Option<DriverVersion>) -> Result<Abi, Error> {
+    Abi::of(forced.unwrap_or(release)).map_err(|error| {
+        let hint = match forced {
+            Some(_) => "force the layouts of another",
+            None => "or force the layouts of another (`Options::abi`, `NV_DRIVER_ABI=535.288.01`)",
+        };
+        Error::Unsupported(format!("{error}, {hint}"))
+    })
+}
+
+/// What a program should be told of the driver's release: nothing where its layouts are known.
+pub(crate) fn warning(driver: &dyn Driver) -> Option<String> {
+    let release = driver.release();
+    let Abi {
+        version,
+        branch,
+        fit,
+    } = driver.abi();
+    if version != release {
+        return Some(format!(
+            "driver {release} is talked to as if it were {version}, which was forced"
+        ));
+    }
+    let newest = rm::BRANCHES.last().map_or(branch.major, |last| last.major);
+    match fit {
+        rm::Fit::Checked | rm::Fit::LaterInBranch => None,
+        rm::Fit::Nearest => Some(format!(
+            "driver {release} is {}: it is taken to be like branch {}; if calls are refused or misread, \
+             force the layouts of another release (`Options::abi`, `NV_DRIVER_ABI`)",
+            if release.major > newest {
+                "newer than all that are known"
+            } else {
+                "of a branch that is not known"
+            },
+            branch.major
+        )),
+    }
 }
 
 /// Makes an object of a class whose parameters hold no pointer.

@@ -97,6 +97,16 @@ pub enum Error {
         /// Which limit, with the value and the maximum.
         reason: String,
     },
+    /// A GPU cannot reach another's memory.
+    #[error("{from} cannot reach the memory of {to}: {reason}")]
+    NoPeerAccess {
+        /// The GPU that would reach.
+        from: String,
+        /// The GPU whose memory it is.
+        to: String,
+        /// Why, and what to do.
+        reason: String,
+    },
     /// A wait ran out of time.
     #[error("{what} did not finish within {limit:?}{}", details(.report.as_ref()))]
     Timeout {

@@ -48,6 +48,7 @@ mod mapping;
 mod memory;
 mod module;
 mod object;
+mod peer;
 pub mod probe;
 pub mod profile;
 mod protocol;
@@ -69,6 +70,8 @@ mod wait;
 
 pub use args::{Arg, ArgBytes, Hold};
 pub use context::Context;
+#[cfg(feature = "sim")]
+pub use device::SimMachine;
 pub use device::{Backend, Device, Info, MemoryInfo, Options};
 pub use error::Error;
 pub use fault::{
@@ -83,6 +86,7 @@ pub use memory::{
 };
 pub use module::{Function, Module};
 pub use nv_proto::launch::{LimitedBy, Occupancy};
+pub use peer::{PeerBuffer, PeerLink, PeerPlace};
 pub use object::live_objects;
 pub use space::MapMode;
 pub use stream::{Download, Event, GpuTime, Rect, Stream};

@@ -200,6 +200,12 @@ impl<T: Element> Buffer<T> {
             .and_then(|allocation| allocation.mapping().ok())
     }
 
+    /// The memory behind it.
+    pub(crate) fn memory(&self) -> Result<&Arc<Allocation>, Error> {
+        let gone = || Error::InvalidArgument("a buffer that is being dropped".into());
+        self.allocation.as_ref().ok_or_else(gone)
+    }
+
     /// Frees the memory now: all work that may use it has ended.
     pub(super) fn end(mut self) -> Result<(), Error> {
         // What shares it frees it.

@@ -57,6 +57,17 @@ impl RmObject {
         }
     }
 
+    /// Makes an object below `parent` that is an object of another client.
+    pub(crate) fn duplicate(
+        driver: &Arc<dyn Driver>,
+        parent: Handle,
+        client: Handle,
+        source: Handle,
+    ) -> Result<Self, Error> {
+        let handle = driver.dup(parent, client, source)?;
+        Ok(Self::own(driver, parent, handle))
+    }
+
     /// Takes over an object that exists.
     pub(crate) fn adopt(driver: &Arc<dyn Driver>, parent: Handle, handle: Handle) -> Self {
         Self::own(driver, parent, handle)

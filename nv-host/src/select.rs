@@ -2,17 +2,27 @@
 
 use std::sync::Arc;
 
+use nv_proto::rm::DriverVersion;
+
 use crate::Error;
 use crate::device::Backend;
 use crate::driver::Driver;
 
 /// An opened driver, and why it is not a real GPU's where the best was asked for.
-pub(crate) fn driver(backend: &Backend) -> Result<(Arc<dyn Driver>, Option<Error>), Error> {
+pub(crate) fn driver(
+    backend: &Backend,
+    abi: Option<DriverVersion>,
+) -> Result<(Arc<dyn Driver>, Option<Error>), Error> {
     let (driver, fallback) = match backend {
-        Backend::Best => best()?,
-        Backend::Kernel(index) => (kernel(*index)?, None),
+        Backend::Best => best(abi)?,
+        Backend::Kernel(index) => (kernel(Some(*index), abi)?, None),
         #[cfg(feature = "sim")]
-        Backend::Sim(chip) => (sim(*chip)?, None),
+        Backend::Sim(chip) => (sim(*chip, abi)?, None),
+        #[cfg(feature = "sim")]
+        Backend::SimIn(machine, index) => {
+            let driver = crate::driver::sim::open_as(Arc::clone(machine.machine()), *index, abi)?;
+            (Arc::new(driver) as Arc<dyn Driver>, None)
+        }
     };
     #[cfg(feature = "tracing")]
     let driver = crate::driver::traced::watch(driver);
@@ -20,10 +30,11 @@ pub(crate) fn driver(backend: &Backend) -> Result<(Arc<dyn Driver>, Option<Error
 }
 
 #[cfg(feature = "sim")]
-fn best() -> Result<(Arc<dyn Driver>, Option<Error>), Error> {
-    match first() {
+fn best(abi: Option<DriverVersion>) -> Result<(Arc<dyn Driver>, Option<Error>), Error> {
+    match kernel(None, abi) {
         Ok(driver) => Ok((driver, None)),
-        Err(first) => match sim(nv_sim::Chip::Gh100) {
+        // What was forced is for the kernel driver.
+        Err(first) => match sim(nv_sim::Chip::Gh100, None) {
             Ok(driver) => Ok((driver, Some(first))),
             Err(second) => Err(Error::NoDevice(vec![first.to_string(), second.to_string()])),
         },
@@ -31,35 +42,28 @@ fn best() -> Result<(Arc<dyn Driver>, Option<Error>), Error> {
 }
 
 #[cfg(not(feature = "sim"))]
-fn best() -> Result<(Arc<dyn Driver>, Option<Error>), Error> {
-    first()
+fn best(abi: Option<DriverVersion>) -> Result<(Arc<dyn Driver>, Option<Error>), Error> {
+    kernel(None, abi)
         .map(|driver| (driver, None))
         .map_err(|error| Error::NoDevice(vec![error.to_string()]))
 }
 
+/// The GPU of an index, or the first that opens.
 #[cfg(feature = "ioctl")]
-fn kernel(index: usize) -> Result<Arc<dyn Driver>, Error> {
-    Ok(Arc::new(crate::driver::kernel::open(index)?))
-}
-
-#[cfg(feature = "ioctl")]
-fn first() -> Result<Arc<dyn Driver>, Error> {
-    Ok(Arc::new(crate::driver::kernel::open_first()?))
+fn kernel(index: Option<usize>, abi: Option<DriverVersion>) -> Result<Arc<dyn Driver>, Error> {
+    Ok(Arc::new(crate::driver::kernel::open_as(index, abi)?))
 }
 
 #[cfg(not(feature = "ioctl"))]
-fn first() -> Result<Arc<dyn Driver>, Error> {
-    kernel(0)
-}
-
-#[cfg(not(feature = "ioctl"))]
-fn kernel(_index: usize) -> Result<Arc<dyn Driver>, Error> {
+fn kernel(_index: Option<usize>, _abi: Option<DriverVersion>) -> Result<Arc<dyn Driver>, Error> {
     Err(Error::Unsupported(
         "this build has no kernel driver; build it with the feature `ioctl`".into(),
     ))
 }
 
 #[cfg(feature = "sim")]
-fn sim(chip: nv_sim::Chip) -> Result<Arc<dyn Driver>, Error> {
-    Ok(Arc::new(crate::driver::sim::open(chip)?))
+fn sim(chip: nv_sim::Chip, abi: Option<DriverVersion>) -> Result<Arc<dyn Driver>, Error> {
+    let machine = crate::device::SimMachine::new(&[chip], nv_sim::Options::default())?;
+    let driver = crate::driver::sim::open_as(Arc::clone(machine.machine()), 0, abi)?;
+    Ok(Arc::new(driver))
 }

@@ -125,15 +125,13 @@ impl Stream {
         self.event_at(self.inner.submitted())
     }
 
-    /// Has the work submitted from now on wait until `event` is reached, also one of another stream.
+    /// Has the work submitted from now on wait until `event` is reached, also one of another stream, of another context,
+    /// or of another GPU of the machine.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for an event of another context; [`Error::Fault`] for one that a fault keeps from
-    /// ever being reached.
+    /// [`Error::NoPeerAccess`] for an event of another machine, or where the driver does not map the page of host memory
+    /// that it is told by; [`Error::Fault`] for one that a fault keeps from ever being reached.
     pub fn wait_for(&self, event: &Event) -> Result<(), Error> {
-        if !Arc::ptr_eq(event.stream.context.inner(), self.context.inner()) {
-            return Err(Error::InvalidArgument("an event of another context".into()));
-        }
         let other = &event.stream.inner;
         let dead = other.is_dead();
         // What was reached before the stream died counts as reached.
@@ -141,10 +139,17 @@ impl Stream {
             return Ok(());
         }
         if dead {
-            return Err(other.fail(self.context.inner(), &mut lock(&other.state)));
+            return Err(other.fail(event.stream.context.inner(), &mut lock(&other.state)));
         }
+        let context = self.context.inner();
+        if Arc::ptr_eq(event.stream.context.inner(), context) {
+            return self.inner.wait_on_gpu(context, other, event.value);
+        }
+        let page = self.context.map_peer(&event.stream.context, other.page())?;
+        context.keep_peer_page(&page);
+        let at = page.translate(other.timeline_va());
         self.inner
-            .wait_on_gpu(self.context.inner(), other, event.value)
+            .wait_on_page(context, at, event.value, page.into())
     }
 
     /// Waits until all work submitted so far has ended, for as long as the device's limit allows.

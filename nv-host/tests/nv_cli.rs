@@ -33,6 +33,8 @@ fn commands() -> Vec<String> {
         "demo --sim gh100 --json",
         "devices",
         "devices --json",
+        "devices --sim gh100,ga102 --peers",
+        "devices --sim gh100,ga102 --peers --json",
         "cubin info CUBINS/k/k.sm_90.cubin",
         "cubin info CUBINS/k/k.sm_90.cubin --json",
         "cubin symbols CUBINS/k/k.sm_90.cubin",
@@ -106,4 +108,33 @@ fn the_largest_grid_runs_into_the_limit() {
     let output = nv(run).output().unwrap();
     assert_eq!(output.status.code(), Some(6), "{}", error(&output));
     assert!(!error(&output).contains("panicked"), "{}", error(&output));
+}
+
+#[test]
+fn devices_of_a_simulated_machine_reach_each_other() {
+    let output = nv("devices --sim gh100,gh100,gb202 --peers")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", error(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("NVIDIA H200 (simulated)") && text.contains("RTX 5090"),
+        "{text}"
+    );
+    assert_eq!(text.matches("PCIe").count(), 6, "{text}");
+
+    let output = nv("devices --sim gh100,gh100 --peers --json")
+        .output()
+        .unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json["gpus"].as_array().unwrap().len(), 2);
+    let pairs = json["peers"].as_array().unwrap();
+    assert_eq!(pairs.len(), 2);
+    assert_eq!(pairs[1]["from"], 1);
+    assert_eq!(pairs[1]["to"], 0);
+    assert_eq!(pairs[1]["link"], "PCIe");
+    // Without being asked, nothing is opened.
+    let output = nv("devices --sim gh100 --json").output().unwrap();
+    let json: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(json.get("peers"), None);
 }

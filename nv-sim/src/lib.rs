@@ -52,4 +52,4 @@ pub mod sm;
 
 pub use chip::{Chip, UnknownChip};
 pub use gpu::Doorbell;
-pub use machine::{DmaMapping, Machine, Options, Uvm};
+pub use machine::{DmaMapping, Machine, Options, Sandbox, Uvm};

@@ -4,9 +4,10 @@ mod control;
 mod create;
 mod map;
 mod object;
+mod peer;
 mod uvm;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -30,14 +31,29 @@ pub struct Options {
     pub version: DriverVersion,
     /// Each GPU's memory in bytes. It takes the host's memory only as it is written to.
     pub memory: u64,
+    /// What stands between a client and the kernel driver.
+    pub sandbox: Sandbox,
+}
+
+/// What stands between a client and the kernel driver.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Sandbox {
+    /// Nothing.
+    #[default]
+    Open,
+    /// A container's runtime that grants "compute,utility" and answers every other call itself, as gVisor's nvproxy does:
+    /// mapping by the resource manager, what profiles and what debugs are `NV_ERR_INSUFFICIENT_PERMISSIONS`.
+    Compute,
 }
 
 impl Default for Options {
-    /// Release 580.159.04 (which the H200's measurements were made on) and 4 GiB.
+    /// Release 580.159.04 (which the H200's measurements were made on), 4 GiB, no sandbox.
     fn default() -> Self {
         Self {
             version: DriverVersion::new(580, 159, 4),
             memory: 4 << 30,
+            sandbox: Sandbox::Open,
         }
     }
 }
@@ -52,6 +68,10 @@ pub struct Machine {
     clients: Mutex<BTreeMap<u32, Client>>,
     /// Numbers memory objects for the page tables.
     next_object: AtomicU64,
+    /// Pairs of GPUs that cannot reach each other's memory, the smaller index first.
+    apart: Mutex<BTreeSet<(u32, u32)>>,
+    /// Classes and commands that are refused, by number.
+    refused: Mutex<BTreeSet<u32>>,
 }
 
 impl fmt::Debug for Machine {
@@ -83,6 +103,8 @@ impl Machine {
             gpus: Vec::new(),
             clients: Mutex::default(),
             next_object: AtomicU64::new(1),
+            apart: Mutex::default(),
+            refused: Mutex::default(),
         };
         for (index, chip) in (0..).zip(chips) {
             machine.gpus.push(Gpu::start(index, *chip, options.memory)?);
@@ -112,6 +134,12 @@ impl Machine {
     #[must_use]
     pub fn doorbell(&self, index: u32) -> Option<Doorbell> {
         self.gpu(index).map(|gpu| Doorbell::new(gpu.clone()))
+    }
+
+    /// Has objects of these classes and control calls of these commands, by number, refused from now on with
+    /// `NV_ERR_INSUFFICIENT_PERMISSIONS`, in the place of what was refused before: a sandbox of one's own.
+    pub fn refuse(&self, numbers: &[u32]) {
+        *lock(&self.refused) = numbers.iter().copied().collect();
     }
 
     /// How many objects there are, clients included: for tests of leaks.
@@ -188,6 +216,21 @@ impl Machine {
         Ok(())
     }
 
+    /// Whether the sandbox keeps a call from the driver.
+    fn refuses(&self, call: Refused) -> Result<(), Status> {
+        match self.options.sandbox {
+            _ if call
+                .number()
+                .is_some_and(|number| lock(&self.refused).contains(&number)) =>
+            {
+                Err(Status::INSUFFICIENT_PERMISSIONS)
+            }
+            Sandbox::Open => Ok(()),
+            Sandbox::Compute if call.is_granted() => Ok(()),
+            Sandbox::Compute => Err(Status::INSUFFICIENT_PERMISSIONS),
+        }
+    }
+
     /// Ends what an object stands for.
     fn end(&self, body: Body) {
         match body {
@@ -207,6 +250,46 @@ impl Machine {
         match &clients.get(&client.0)?.get(channel)?.body {
             Body::Channel { channel, .. } => Some(channel.clone()),
             _ => None,
+        }
+    }
+}
+
+/// A call that a sandbox may keep from the driver.
+#[derive(Clone, Copy, Debug)]
+enum Refused {
+    Alloc(ClassId),
+    Control(u32),
+    MapDma,
+}
+
+impl Refused {
+    /// The class or the command.
+    fn number(self) -> Option<u32> {
+        match self {
+            Self::Alloc(class) => Some(class.0),
+            Self::Control(command) => Some(command),
+            Self::MapDma => None,
+        }
+    }
+
+    /// Whether "compute,utility" grants it. Which calls it does not is read off nvproxy's table of handlers, but for the
+    /// debugger, which other runtimes refuse.
+    fn is_granted(self) -> bool {
+        use nv_proto::rm::names::classes;
+        use nv_proto::rm::{Control, FbFlushGpuCache, GpuGetUuidFromGpuId, PerfBoost};
+
+        match self {
+            Self::Alloc(class) => {
+                ![classes::NV01_MEMORY_VIRTUAL, classes::GT200_DEBUGGER].contains(&class)
+            }
+            Self::Control(command) => ![
+                control::SYSTEM_GET_BUILD_VERSION_V2,
+                PerfBoost::COMMAND,
+                FbFlushGpuCache::COMMAND,
+                GpuGetUuidFromGpuId::COMMAND,
+            ]
+            .contains(&command),
+            Self::MapDma => false,
         }
     }
 }

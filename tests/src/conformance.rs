@@ -12,6 +12,7 @@ pub mod faults;
 pub mod graph;
 pub mod kernels;
 pub mod memory;
+pub mod peers;
 pub mod profile;
 pub mod range;
 pub mod streams;

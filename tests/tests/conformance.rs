@@ -28,6 +28,7 @@ macro_rules! suite {
             suite!(@cases $options, [$($ignore)?], suite::range, dynamic_shared, registers, large_stack, big_argument,
                 many_arguments, clusters, grid_sync, named_barriers, variables, pointers_to_functions, recursion,
                 system_calls, printing, assertions, many_kernels, tensor, warps, large_grids, occupancy);
+            suite!(@cases $options, [$($ignore)?], suite::peers, mapping, copies_between_contexts, signals, lifetimes);
         }
     };
     (@cases $options:expr, $ignore:tt, $theme:path, $($case:ident),+) => {

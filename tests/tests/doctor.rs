@@ -348,6 +348,29 @@ fn releases_are_judged() {
     assert!(finding.contains("older than 535.43.02"));
 }
 
+#[test]
+fn forced_layouts_are_judged_and_excuse_the_release() {
+    let report = |version: &str, forced| {
+        let text = OPEN.replace("580.159.04", version);
+        Machine::healthy()
+            .module(&text)
+            .report(&[])
+            .with_forced(forced)
+    };
+    assert_eq!(report("470.256.02", None).level(), Level::Bad);
+    assert_eq!(report("470.256.02", Some("")).level(), Level::Bad);
+    let forced = report("470.256.02", Some("535.288.01"));
+    assert_eq!(forced.level(), Level::Limit);
+    let found = check(&forced, "forced layouts");
+    assert!(found.finding.contains("like branch 535"), "{found:?}");
+    for wrong in ["newest", "470.256.02"] {
+        let forced = report("580.159.04", Some(wrong));
+        assert_eq!(forced.level(), Level::Bad);
+        let found = check(&forced, "forced layouts");
+        assert!(found.finding.contains(wrong), "{found:?}");
+    }
+}
+
 fn visible(variable: &'static str, list: &str) -> VisibleDevices {
     let list = list.to_owned();
     VisibleDevices::from_lookup(move |name| (name == variable).then(|| list.clone())).unwrap()

@@ -33,6 +33,7 @@ fn options(kernel: bool, uvm: bool) -> Options {
         },
         map_mode: Some(if uvm { MapMode::Uvm } else { MapMode::Rm }),
         limit: Duration::from_secs(5),
+        ..Options::default()
     }
 }
 

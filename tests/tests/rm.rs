@@ -169,6 +169,7 @@ fn sealed_parameters_hold_no_pointer() {
         alloc::<rm::MemoryVirtualAlloc>(),
         alloc::<rm::ChannelGroupAlloc>(),
         alloc::<rm::CtxShareAlloc>(),
+        alloc::<rm::P2pAlloc>(),
         alloc::<rm::DebuggerAlloc>(),
         alloc::<rm::HopperUsermodeAlloc>(),
         alloc::<rm::CopyAlloc>(),
@@ -216,6 +217,7 @@ fn parameters_fit_their_classes_alone() {
             rm::MemoryAlloc::fits(class),
             rm::ChannelGroupAlloc::fits(class),
             rm::CtxShareAlloc::fits(class),
+            rm::P2pAlloc::fits(class),
             rm::DebuggerAlloc::fits(class),
             rm::HopperUsermodeAlloc::fits(class),
             rm::CopyAlloc::fits(class),
@@ -233,6 +235,7 @@ fn parameters_fit_their_classes_alone() {
         &["NV01_MEMORY_SYSTEM", "NV01_MEMORY_LOCAL_USER"],
         &["KEPLER_CHANNEL_GROUP_A"],
         &["FERMI_CONTEXT_SHARE_A"],
+        &["NV50_P2P"],
         &["GT200_DEBUGGER"],
         &[
             "TURING_USERMODE_A",
@@ -263,7 +266,7 @@ fn parameters_fit_their_classes_alone() {
     .enumerate()
     {
         for name in *names {
-            let mut want = [false; 12];
+            let mut want = [false; 13];
             want[place] = true;
             assert_eq!(fits(number(name)), want, "{name}");
         }
@@ -275,7 +278,7 @@ fn parameters_fit_their_classes_alone() {
         "NV01_MEMORY_SYSTEM_OS_DESCRIPTOR",
         "NV01_EVENT_OS_EVENT",
     ] {
-        assert_eq!(fits(number(name)), [false; 12], "{name}");
+        assert_eq!(fits(number(name)), [false; 13], "{name}");
     }
 }
 
@@ -409,6 +412,7 @@ fn object_classes_are_the_headers() {
         (FERMI_VASPACE_A, "FERMI_VASPACE_A"),
         (KEPLER_CHANNEL_GROUP_A, "KEPLER_CHANNEL_GROUP_A"),
         (FERMI_CONTEXT_SHARE_A, "FERMI_CONTEXT_SHARE_A"),
+        (NV50_P2P, "NV50_P2P"),
         (GT200_DEBUGGER, "GT200_DEBUGGER"),
     ] {
         assert_eq!(rm::names::class(class), Some(name));

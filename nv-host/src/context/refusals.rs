@@ -5,13 +5,13 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use nv_proto::rm::{DriverVersion, Status};
+use nv_proto::rm::{Abi, DriverVersion, Status};
 use nv_proto::unit::{ClassId, Handle};
 use nv_sim::{Chip, Machine};
 
 use super::*;
 use crate::driver::sim::{SimDriver, open_in};
-use crate::driver::{Kind, MapCpu, MapDma, sealed};
+use crate::driver::{Attached, Kind, MapCpu, MapDma, sealed};
 use crate::{Graph, Mapping, launch};
 
 /// A simulated driver that refuses one call: the one that `left` counts down to.
@@ -65,8 +65,20 @@ impl Driver for Refusing {
         self.driver.kind()
     }
 
-    fn version(&self) -> DriverVersion {
-        self.driver.version()
+    fn release(&self) -> DriverVersion {
+        self.driver.release()
+    }
+
+    fn abi(&self) -> Abi {
+        self.driver.abi()
+    }
+
+    fn machine_id(&self) -> usize {
+        self.driver.machine_id()
+    }
+
+    fn gpu_id(&self) -> u32 {
+        self.driver.gpu_id()
     }
 
     fn reopen(&self) -> Result<Arc<dyn Driver>, Error> {
@@ -102,6 +114,16 @@ impl Driver for Refusing {
         self.count()?;
         // SAFETY: the caller's promise is the same.
         unsafe { self.driver.control_raw(object, command, params) }
+    }
+
+    fn dup(&self, parent: Handle, client: Handle, source: Handle) -> Result<Handle, Error> {
+        self.count()?;
+        self.driver.dup(parent, client, source)
+    }
+
+    fn attach(&self, gpu_id: u32) -> Result<Attached, Error> {
+        self.count()?;
+        self.driver.attach(gpu_id)
     }
 
     // What ends something is not refused: there would be no other way to give it back.
@@ -256,6 +278,84 @@ fn whichever_call_is_refused_all_is_given_back() {
         }
         // The name, and the debugger of each of three channels; with UVM, also a shared registration.
         assert!(survived.len() <= 8, "{mode:?}: {survived:?}");
+    }
+}
+
+/// What one context does with memory of another GPU: mapped for a kernel, copied both ways, waited for.
+fn with_a_peer(
+    driver: &Arc<Refusing>,
+    options: &Options,
+    owner: &Context,
+    cubin: &[u8],
+) -> Result<(), Error> {
+    let context = Context::new(Arc::clone(driver) as Arc<dyn Driver>, options)?;
+    let module = context.load(cubin)?;
+    let vadd = module.function("vadd")?;
+    let there = owner.upload(&[1.0_f32; 64])?;
+    let sum = context.alloc::<f32>(64)?;
+    let stream = context.stream()?;
+    let ready = owner.default_stream()?.copy(&there, &there)?;
+    stream.wait_for(&ready)?;
+    stream.copy_peer(&sum, &there)?.wait()?;
+    assert_eq!(sum.read()?, [1.0; 64]);
+    let mapped = there.map_for(&context)?;
+    let launch = stream.launch(&vadd).grid(1).block(64);
+    let launch = launch.arg(&mapped).arg(&sum).arg(&sum).arg(64_i32);
+    launch.submit()?;
+    stream.copy_peer(&there, &sum)?.wait()?;
+    assert_eq!(there.read()?, [2.0; 64]);
+    context.synchronize()
+}
+
+#[test]
+fn whichever_call_is_refused_between_two_gpus_all_is_given_back() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cubins/k");
+    let cubin = std::fs::read(root.join("k.sm_90.cubin")).unwrap();
+    for mode in [MapMode::Rm, MapMode::Uvm] {
+        let options = Options {
+            map_mode: Some(mode),
+            limit: Duration::from_secs(20),
+            ..Options::default()
+        };
+        let machine = Machine::new(&[Chip::Gh100, Chip::Gh100]).unwrap();
+        let owner = open_in(Arc::clone(&machine), 0).unwrap();
+        let owner = Context::new(Arc::new(owner), &options).unwrap();
+        let driver = open_in(Arc::clone(&machine), 1).unwrap();
+        let driver = Arc::new(Refusing::nothing(driver));
+        let run = || with_a_peer(&driver, &options, &owner, &cubin);
+        // The owner keeps what it made for itself the first time.
+        run().unwrap();
+        let left = || {
+            owner.synchronize().unwrap();
+            let used = [0, 1].map(|gpu| machine.vidmem_used(gpu));
+            (machine.object_count(), used)
+        };
+        let before = left();
+        driver.left.store(NEVER, Ordering::SeqCst);
+        run().unwrap();
+        assert_eq!(left(), before, "{mode:?}, nothing refused");
+        let calls = NEVER - driver.left.load(Ordering::SeqCst);
+        let mut survived = 0;
+        for refused in 0..calls {
+            driver.left.store(refused, Ordering::SeqCst);
+            match run() {
+                Ok(()) => survived += 1,
+                Err(Error::Timeout { .. } | Error::Fault(_)) => {
+                    panic!("{mode:?}: refusing call {refused} broke the GPU's work")
+                }
+                Err(_) => {}
+            }
+            driver.left.store(NEVER, Ordering::SeqCst);
+            assert_eq!(
+                left(),
+                before,
+                "{mode:?}, call {refused} of {calls} refused"
+            );
+            run().unwrap_or_else(|error| panic!("{mode:?}, after call {refused}: {error}"));
+            assert_eq!(left(), before, "{mode:?}, after call {refused} of {calls}");
+        }
+        // Those of a session alone, and what a copy through host memory does without: up to five calls each way by RM.
+        assert!((3..=24).contains(&survived), "{mode:?}: {survived}");
     }
 }
 

@@ -20,7 +20,7 @@ use nv_proto::unit::{ClassId, GpuVa, Handle};
 use nv_proto::uvm::{self, UvmCommand};
 use zerocopy::{FromBytes, IntoBytes};
 
-use super::{Doorbell, Driver, Kind, MapCpu, MapDma, sealed};
+use super::{Attached, Doorbell, Driver, Kind, MapCpu, MapDma, sealed};
 use crate::probe::{PciAddress, VisibleDevices};
 use crate::sys::{Linux, System};
 use crate::{Error, Mapping};
@@ -38,11 +38,7 @@ use client::{Bounce, Client, Node};
 /// [`Error::Node`] for a device node that does not open, with what to do; [`Error::Unsupported`] for a driver
 /// that is too old.
 pub fn open(index: usize) -> Result<KernelDriver, Error> {
-    KernelDriver::open(
-        Box::new(Linux),
-        Some(index),
-        VisibleDevices::from_env().as_ref(),
-    )
+    open_as(Some(index), None)
 }
 
 /// Opens the first GPU, in the order of [`open`], whose node opens: a container may see them all and hold one.
@@ -50,7 +46,81 @@ pub fn open(index: usize) -> Result<KernelDriver, Error> {
 /// # Errors
 /// As [`open`]; where no node opens, what the first said.
 pub fn open_first() -> Result<KernelDriver, Error> {
-    KernelDriver::open(Box::new(Linux), None, VisibleDevices::from_env().as_ref())
+    open_as(None, None)
+}
+
+/// As [`open`], or as [`open_first`] without an index, taking the driver to have the layouts of the release `abi`; without
+/// one, of that in the environment variable `NV_DRIVER_ABI`, else its own.
+///
+/// # Errors
+/// As [`open`]; [`Error::InvalidArgument`] for a variable that is no release.
+pub fn open_as(index: Option<usize>, abi: Option<DriverVersion>) -> Result<KernelDriver, Error> {
+    let visible = VisibleDevices::from_env();
+    let forced = forced_abi(abi, |variable| std::env::var(variable).ok())?;
+    KernelDriver::open(Box::new(Linux), index, visible.as_ref(), forced)
+}
+
+/// One GPU that the kernel driver shows, in the order of [`open`].
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Listed {
+    /// The index that [`open`] takes.
+    pub index: usize,
+    /// The product's name, where the kernel module tells it.
+    pub name: Option<String>,
+    /// The UUID, such as `GPU-5f0c…`, where the kernel module tells it: some only once it was opened.
+    pub uuid: Option<String>,
+    /// Where it sits on the bus.
+    pub address: PciAddress,
+}
+
+/// The GPUs that can be opened, counted after `VISIBLE_DEVICES` or `CUDA_VISIBLE_DEVICES`. None is opened for it.
+///
+/// # Errors
+/// [`Error::Node`] without the control node, with what to do; what is wrong with the variable.
+pub fn list() -> Result<Vec<Listed>, Error> {
+    let forced = forced_abi(None, |variable| std::env::var(variable).ok())?;
+    listed(Box::new(Linux), VisibleDevices::from_env().as_ref(), forced)
+}
+
+fn listed(
+    system: Box<dyn System>,
+    visible: Option<&VisibleDevices>,
+    forced: Option<DriverVersion>,
+) -> Result<Vec<Listed>, Error> {
+    let client = Client::open(system, forced)?;
+    let cards = cards(&client)?;
+    let order = order(&client, &cards, visible)?;
+    let seen = order.iter().filter_map(|place| cards.get(*place));
+    let listed = seen.enumerate().map(|(index, card)| {
+        let address = PciAddress::of(&card.pci_info);
+        Listed {
+            index,
+            name: client.told(address, "Model"),
+            uuid: client.uuid(address),
+            address,
+        }
+    });
+    Ok(listed.collect())
+}
+
+/// The release whose layouts are forced, by the caller or by the environment.
+fn forced_abi(
+    asked: Option<DriverVersion>,
+    lookup: impl Fn(&str) -> Option<String>,
+) -> Result<Option<DriverVersion>, Error> {
+    let text = match asked {
+        Some(version) => return Ok(Some(version)),
+        None => lookup(ABI_VARIABLE).filter(|text| !text.is_empty()),
+    };
+    let parse = |text: String| {
+        DriverVersion::parse(&text).map_err(|error| {
+            Error::InvalidArgument(format!(
+                "{ABI_VARIABLE}={text}: {error}; name a driver release such as {}",
+                DriverVersion::OLDEST
+            ))
+        })
+    };
+    text.map(parse).transpose()
 }
 
 /// One GPU, opened through the kernel driver.
@@ -62,6 +132,7 @@ pub struct KernelDriver {
     client: Client,
     device: Node,
     device_instance: u32,
+    gpu_id: u32,
     address: PciAddress,
     next_handle: AtomicU32,
 }
@@ -78,8 +149,9 @@ impl KernelDriver {
         system: Box<dyn System>,
         index: Option<usize>,
         visible: Option<&VisibleDevices>,
+        forced: Option<DriverVersion>,
     ) -> Result<Self, Error> {
-        let client = Client::open(system)?;
+        let client = Client::open(system, forced)?;
         let (card, device) = choose(&client, index, visible)?;
         Self::of(client, &card, device)
     }
@@ -91,22 +163,22 @@ impl KernelDriver {
             device,
             client,
             device_instance: 0,
+            gpu_id: card.gpu_id.get(),
             address: PciAddress::of(&card.pci_info),
             next_handle: AtomicU32::new(FIRST_HANDLE),
         };
-        let mut info = rm::GpuGetIdInfoV2 {
-            gpu_id: card.gpu_id,
-            ..Default::default()
-        };
-        super::control(&driver, driver.client.handle, &mut info)?;
-        driver.device_instance = info.device_instance.get();
+        driver.device_instance = driver.instance_of(driver.gpu_id)?;
         Ok(driver)
     }
 
-    /// Which layouts the driver is taken to have, and how well they are known.
-    #[must_use]
-    pub fn abi(&self) -> Abi {
-        self.client.abi
+    /// The device instance of a GPU.
+    fn instance_of(&self, gpu_id: u32) -> Result<u32, Error> {
+        let mut info = rm::GpuGetIdInfoV2 {
+            gpu_id: gpu_id.into(),
+            ..Default::default()
+        };
+        super::control(self, self.client.handle, &mut info)?;
+        Ok(info.device_instance.get())
     }
 
     /// Where the GPU sits.
@@ -201,12 +273,25 @@ impl Driver for KernelDriver {
         Kind::Kernel
     }
 
-    fn version(&self) -> DriverVersion {
-        self.client.abi.version
+    fn release(&self) -> DriverVersion {
+        self.client.release
+    }
+
+    fn abi(&self) -> Abi {
+        self.client.abi
+    }
+
+    fn machine_id(&self) -> usize {
+        0
+    }
+
+    fn gpu_id(&self) -> u32 {
+        self.gpu_id
     }
 
     fn reopen(&self) -> Result<Arc<dyn Driver>, Error> {
-        let client = Client::open(Box::new(Linux))?;
+        let forced = Some(self.client.abi.version).filter(|abi| *abi != self.client.release);
+        let client = Client::open(Box::new(Linux), forced)?;
         let same = |card: &rm::CardInfo| PciAddress::of(&card.pci_info) == self.address;
         let card = cards(&client)?
             .into_iter()
@@ -292,6 +377,35 @@ impl Driver for KernelDriver {
             None => format!("control call {command:#x}"),
         };
         self.client.check(name, Status(request.status.get()))
+    }
+
+    fn dup(&self, parent: Handle, client: Handle, source: Handle) -> Result<Handle, Error> {
+        let handle = Handle(self.next_handle.fetch_add(1, Ordering::Relaxed));
+        let mut request = rm::Nvos55 {
+            h_client: self.client.handle.into(),
+            h_parent: parent.into(),
+            h_object: handle.into(),
+            h_client_src: client.into(),
+            h_object_src: source.into(),
+            ..Default::default()
+        };
+        // SAFETY: the structure is the driver's, of its size, without pointers.
+        unsafe { self.call(rm::NV_ESC_RM_DUP_OBJECT, request.as_mut_bytes()) }?;
+        let name = || format!("duplicating object {source} of client {client}");
+        self.client.check(name, Status(request.status.get()))?;
+        Ok(request.h_object.into())
+    }
+
+    fn attach(&self, gpu_id: u32) -> Result<Attached, Error> {
+        let card = cards(&self.client)?
+            .into_iter()
+            .find(|card| card.gpu_id.get() == gpu_id)
+            .ok_or_else(|| Error::NoDevice(vec![format!("the GPU of id {gpu_id:#x} is gone")]))?;
+        let node = device_node(&self.client, &device_path(&card))?;
+        Ok(Attached {
+            device_instance: self.instance_of(gpu_id)?,
+            _keep: Some(Box::new(node)),
+        })
     }
 
     fn free(&self, parent: Handle, object: Handle) -> Result<(), Error> {
@@ -529,13 +643,7 @@ fn choose(
             "the kernel driver is loaded but shows no GPU".into(),
         ]));
     }
-    let order = match visible {
-        None => (0..cards.len()).collect(),
-        Some(visible) => {
-            let uuid = |card: &rm::CardInfo| client.uuid(PciAddress::of(&card.pci_info));
-            visible.resolve_uuids(&cards.iter().map(uuid).collect::<Vec<_>>())?
-        }
-    };
+    let order = order(client, &cards, visible)?;
     let allowed = order.iter().filter_map(|place| cards.get(*place).copied());
     let tried = if index.is_some() { 1 } else { usize::MAX };
     let mut first_error = None;
@@ -553,6 +661,21 @@ fn choose(
             order.len()
         ))
     }))
+}
+
+/// The places among `cards` of those that the environment allows, in its order.
+fn order(
+    client: &Client,
+    cards: &[rm::CardInfo],
+    visible: Option<&VisibleDevices>,
+) -> Result<Vec<usize>, Error> {
+    match visible {
+        None => Ok((0..cards.len()).collect()),
+        Some(visible) => {
+            let uuid = |card: &rm::CardInfo| client.uuid(PciAddress::of(&card.pci_info));
+            visible.resolve_uuids(&cards.iter().map(uuid).collect::<Vec<_>>())
+        }
+    }
 }
 
 /// The GPUs that the driver shows, in bus order.
@@ -601,6 +724,9 @@ fn memory(class: ClassId) -> Option<&'static str> {
 fn count(length: usize, what: &str) -> Result<u32, Error> {
     u32::try_from(length).map_err(|_| Error::InvalidArgument(format!("{length} {what}")))
 }
+
+/// Names the release whose layouts the driver is taken to have.
+const ABI_VARIABLE: &str = "NV_DRIVER_ABI";
 
 const UVM_NODE: &str = "/dev/nvidia-uvm";
 

@@ -8,14 +8,14 @@ use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
-use nv_proto::rm::{self, DriverVersion, Status, names};
+use nv_proto::rm::{self, Abi, DriverVersion, Status, names};
 use nv_proto::unit::{ClassId, GpuVa, Handle};
 use nv_proto::{class, uvm};
 use nv_sim::{Chip, DmaMapping, Machine, Options, Uvm};
 
 use zerocopy::FromBytes;
 
-use super::{Doorbell, Driver, Kind, MapCpu, MapDma, sealed};
+use super::{Attached, Doorbell, Driver, Kind, MapCpu, MapDma, sealed};
 use crate::{Error, Mapping};
 
 /// A simulated GPU that is opened. Its machine ends with it, unless others share it.
@@ -25,6 +25,7 @@ pub struct SimDriver {
     index: u32,
     chip: Chip,
     client: Handle,
+    abi: Abi,
     uvm: OnceLock<Uvm>,
 }
 
@@ -51,6 +52,19 @@ pub fn open_with(chip: Chip, options: Options) -> Result<SimDriver, Error> {
 /// # Errors
 /// [`Error::InvalidArgument`] for a GPU that the machine has not.
 pub fn open_in(machine: Arc<Machine>, index: u32) -> Result<SimDriver, Error> {
+    open_as(machine, index, None)
+}
+
+/// As [`open_in`], taking the machine's driver to have the layouts of the release `abi`; without one, its own.
+///
+/// # Errors
+/// As [`open_in`]; [`Error::Unsupported`] for a release whose layouts are not known.
+pub fn open_as(
+    machine: Arc<Machine>,
+    index: u32,
+    abi: Option<DriverVersion>,
+) -> Result<SimDriver, Error> {
+    let abi = super::abi(machine.version(), abi)?;
     let chips = machine.chips();
     let Some(chip) = chips.get(index as usize).copied() else {
         return Err(Error::InvalidArgument(format!(
@@ -67,6 +81,7 @@ pub fn open_in(machine: Arc<Machine>, index: u32) -> Result<SimDriver, Error> {
         index,
         chip,
         client,
+        abi,
         uvm: OnceLock::new(),
     })
 }
@@ -93,12 +108,29 @@ impl Driver for SimDriver {
         Kind::Sim(self.chip.code_name().to_owned())
     }
 
-    fn version(&self) -> DriverVersion {
+    fn release(&self) -> DriverVersion {
         self.machine.version()
     }
 
+    fn abi(&self) -> Abi {
+        self.abi
+    }
+
+    fn machine_id(&self) -> usize {
+        Arc::as_ptr(&self.machine).addr()
+    }
+
+    fn gpu_id(&self) -> u32 {
+        Machine::gpu_id(self.index)
+    }
+
     fn reopen(&self) -> Result<Arc<dyn Driver>, Error> {
-        Ok(Arc::new(open_in(Arc::clone(&self.machine), self.index)?))
+        let machine = Arc::clone(&self.machine);
+        Ok(Arc::new(open_as(
+            machine,
+            self.index,
+            Some(self.abi.version),
+        )?))
     }
 
     fn client(&self) -> Handle {
@@ -149,6 +181,27 @@ impl Driver for SimDriver {
                     .map_or_else(|| format!("command {command:#x}"), Into::into);
                 refused(format!("{name} with {bytes} bytes"), status)
             })
+    }
+
+    fn dup(&self, parent: Handle, client: Handle, source: Handle) -> Result<Handle, Error> {
+        self.machine
+            .dup(self.client, parent, Handle::NULL, client, source)
+            .map_err(|status| {
+                let call = format!("NV_ESC_RM_DUP_OBJECT of {source} of client {client}");
+                refused(call, status)
+            })
+    }
+
+    fn attach(&self, gpu_id: u32) -> Result<Attached, Error> {
+        let mut info = rm::GpuGetIdInfoV2 {
+            gpu_id: gpu_id.into(),
+            ..Default::default()
+        };
+        super::control(self, self.client, &mut info)?;
+        Ok(Attached {
+            device_instance: info.device_instance.get(),
+            _keep: None,
+        })
     }
 
     fn free(&self, parent: Handle, object: Handle) -> Result<(), Error> {
@@ -259,7 +312,7 @@ impl Driver for SimDriver {
             let uvm = self.machine.open_uvm();
             // As the kernel driver's adaptor does when it opens the node; it cannot fail on a fresh one.
             let mut initialize = uvm::Initialize::default();
-            let bytes = uvm::UvmCommand::bytes_mut(&mut initialize, self.machine.version());
+            let bytes = uvm::UvmCommand::bytes_mut(&mut initialize, self.abi.version);
             let _ = uvm.ioctl(<uvm::Initialize as uvm::UvmCommand>::COMMAND, bytes);
             uvm
         });

@@ -10,13 +10,13 @@ use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use nv_proto::rm::{self, Described, DriverVersion, Shape, names};
+use nv_proto::rm::{self, Abi, Described, DriverVersion, Shape, names};
 use nv_proto::unit::{ClassId, GpuVa, Handle};
 use nv_proto::uvm;
 use tracing::field::{Empty, display};
 use tracing::{Span, debug, debug_span};
 
-use super::{Doorbell, Driver, Kind, MapCpu, MapDma, sealed};
+use super::{Attached, Doorbell, Driver, Kind, MapCpu, MapDma, sealed};
 use crate::context::lock;
 use crate::{Error, Mapping};
 
@@ -36,7 +36,7 @@ pub(crate) fn watch(driver: Arc<dyn Driver>) -> Arc<dyn Driver> {
     debug!(
         target: TARGET,
         call = "open",
-        about = %format_args!("{}, driver {},", kind_name(&driver.kind()), driver.version()),
+        about = %format_args!("{}, driver {},", kind_name(&driver.kind()), driver.release()),
         object = %format_args!("client {}", driver.client()),
     );
     Arc::new(Traced {
@@ -178,8 +178,20 @@ impl Driver for Traced {
         self.driver.kind()
     }
 
-    fn version(&self) -> DriverVersion {
-        self.driver.version()
+    fn release(&self) -> DriverVersion {
+        self.driver.release()
+    }
+
+    fn abi(&self) -> Abi {
+        self.driver.abi()
+    }
+
+    fn machine_id(&self) -> usize {
+        self.driver.machine_id()
+    }
+
+    fn gpu_id(&self) -> u32 {
+        self.driver.gpu_id()
     }
 
     fn reopen(&self) -> Result<Arc<dyn Driver>, Error> {
@@ -237,6 +249,29 @@ impl Driver for Traced {
             // SAFETY: the caller's promise is the same.
             unsafe { self.driver.control_raw(object, command, params) }
         })
+    }
+
+    fn dup(&self, parent: Handle, client: Handle, source: Handle) -> Result<Handle, Error> {
+        let span = call_span!(
+            "rm_dup_object",
+            call = "NV_ESC_RM_DUP_OBJECT",
+            parent = self.object(parent),
+            params = format_args!("hClientSrc={client} hObjectSrc={source}"),
+        );
+        let made = call(&span, || self.driver.dup(parent, client, source));
+        if let Ok(handle) = &made {
+            span.record("made", display(handle));
+        }
+        made
+    }
+
+    fn attach(&self, gpu_id: u32) -> Result<Attached, Error> {
+        let span = call_span!(
+            "attach",
+            call = "attach",
+            about = format_args!("GPU id {gpu_id:#x}"),
+        );
+        call(&span, || self.driver.attach(gpu_id))
     }
 
     fn free(&self, parent: Handle, object: Handle) -> Result<(), Error> {

@@ -8,7 +8,7 @@ use super::pool::Block;
 use super::registered::Lender;
 use super::{Placement, Use};
 use crate::object::RmObject;
-use crate::space::AddressSpace;
+use crate::space::{AddressSpace, Foreign};
 use crate::{Error, Mapping, calls};
 
 /// Memory in use, mapped for the GPU and, by placement, for the CPU. Dropping it frees it at once: who may still
@@ -72,9 +72,25 @@ impl Allocation {
 
     /// The memory object; that of its slab for a block.
     pub(crate) fn handle(&self) -> Handle {
+        self.whole().memory.handle()
+    }
+
+    /// The memory object, for another space to map: that of its slab for a block.
+    pub(crate) fn as_foreign(&self) -> Foreign<'_> {
+        let whole = self.whole();
+        Foreign {
+            space: &self.space,
+            memory: whole.memory.handle(),
+            va: whole.va,
+            bytes: whole.bytes,
+            host: whole.host,
+        }
+    }
+
+    fn whole(&self) -> &Whole {
         match &self.backing {
-            Backing::Whole(whole) => whole.memory.handle(),
-            Backing::Block(block) => block.slab().memory.handle(),
+            Backing::Whole(whole) => whole,
+            Backing::Block(block) => block.slab(),
         }
     }
 
@@ -105,6 +121,8 @@ pub(super) struct Whole {
     space: Arc<AddressSpace>,
     va: GpuVa,
     bytes: u64,
+    /// Whether it is host memory.
+    host: bool,
     /// Ends before the memory object does; what shares it ends before this.
     mapping: Option<Arc<Mapping>>,
     memory: RmObject,
@@ -133,6 +151,7 @@ impl Whole {
             space: Arc::clone(space),
             va,
             bytes,
+            host: placement == Placement::Pinned,
             mapping,
             memory,
             lender: None,
@@ -157,6 +176,7 @@ impl Whole {
             space: Arc::clone(space),
             va,
             bytes,
+            host: true,
             mapping: Some(Arc::new(Mapping::lent(&lender))),
             memory,
             lender: Some(lender),

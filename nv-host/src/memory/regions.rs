@@ -23,6 +23,8 @@ pub enum Use {
     Local,
     /// What copies of pageable memory go through.
     Staging,
+    /// Memory of another context, mapped here.
+    Peer,
     /// What a graph keeps its launches in.
     Graph,
 }
@@ -35,6 +37,7 @@ impl fmt::Display for Use {
             Self::Stream => "a stream's own memory",
             Self::Local => "local memory",
             Self::Staging => "memory for copies",
+            Self::Peer => "memory of another context",
             Self::Graph => "a graph's own memory",
         })
     }

@@ -2,15 +2,15 @@
 
 use std::sync::{Arc, Mutex, Weak};
 
-use super::Allocation;
 use crate::context::lock;
+use crate::peer::Held;
 use crate::stream::Progress;
 
 /// Memory that ends once the work submitted before it was given up has ended.
 #[derive(Debug)]
 struct Retired {
     /// Held to be dropped.
-    _allocation: Arc<Allocation>,
+    _held: Held,
     after: Vec<(Weak<Progress>, u64)>,
 }
 
@@ -42,8 +42,8 @@ struct List {
 const SOME: usize = 16;
 
 impl RetireList {
-    /// Frees `allocation` once each of the streams has come so far; at once where all have.
-    pub(crate) fn push(&self, allocation: Arc<Allocation>, running: &[Arc<Progress>]) {
+    /// Frees `held` once each of the streams has come so far; at once where all have.
+    pub(crate) fn push(&self, held: Held, running: &[Arc<Progress>]) {
         let after: Vec<_> = running
             .iter()
             .map(|progress| (progress, progress.submitted()))
@@ -51,10 +51,9 @@ impl RetireList {
             .map(|(progress, submitted)| (Arc::downgrade(progress), submitted))
             .collect();
         if !after.is_empty() {
-            lock(&self.list).retired.push(Retired {
-                _allocation: allocation,
-                after,
-            });
+            lock(&self.list)
+                .retired
+                .push(Retired { _held: held, after });
         }
     }
 

@@ -7,7 +7,7 @@ use nix::errno::Errno;
 use nv_proto::rm::names::classes::{
     FERMI_VASPACE_A, NV01_DEVICE_0, NV01_MEMORY_VIRTUAL, NV20_SUBDEVICE_0,
 };
-use nv_proto::rm::{self, Abi, Fit, flags};
+use nv_proto::rm::{self, Abi, DriverVersion, Fit, flags};
 use nv_proto::unit::Handle;
 
 use super::{Flavour, Gpu, Module, NodeStatus, VisibleDevices, gpu_nodes, gpus, remedy};
@@ -104,6 +104,46 @@ impl Report {
                 opened.map(drop).map_err(errno)
             },
         )
+        .with_forced(std::env::var("NV_DRIVER_ABI").ok().as_deref())
+    }
+
+    /// Takes into account that `NV_DRIVER_ABI` says whose layouts the driver has: a release that is too old, or not known,
+    /// is no longer in the way.
+    #[must_use]
+    pub fn with_forced(mut self, text: Option<&str>) -> Self {
+        let subject = "forced layouts";
+        let Some(text) = text.filter(|text| !text.is_empty()) else {
+            return self;
+        };
+        let abi = DriverVersion::parse(text).map_err(|error| error.to_string());
+        let abi = abi.and_then(|version| Abi::of(version).map_err(|error| error.to_string()));
+        let check = match abi {
+            Ok(abi) => {
+                for check in &mut self.checks {
+                    if check.subject == RELEASE && check.level == Level::Bad {
+                        check.level = Level::Limit;
+                    }
+                }
+                Check::new(
+                    Level::Limit,
+                    subject,
+                    format!(
+                        "NV_DRIVER_ABI={text}: the driver is taken to be like branch {}",
+                        abi.branch.major
+                    ),
+                    "unset the variable if the driver's own release is known",
+                )
+            }
+            Err(error) => Check::new(
+                Level::Bad,
+                subject,
+                format!("NV_DRIVER_ABI={text}: {error}"),
+                "name a driver release of a branch from 535 on, such as 580.159.04, or unset the variable",
+            ),
+        };
+        let last = self.checks.len().saturating_sub(1);
+        self.checks.insert(last, check);
+        self
     }
 
     /// Looks at the machine below `root`, opening nodes by `open`.
@@ -231,14 +271,16 @@ fn kernel_module(module: Option<&Module>, hidden: Level) -> Check {
     }
 }
 
+const RELEASE: &str = "driver release";
+
 fn release(module: &Module) -> Check {
-    let subject = "driver release";
+    let subject = RELEASE;
     match Abi::of(module.version) {
         Err(error) => Check::new(
             Level::Bad,
             subject,
             error.to_string(),
-            "install a driver of a branch from 535 on",
+            "install a driver of a branch from 535 on, or force the layouts of one (`NV_DRIVER_ABI=535.288.01`)",
         ),
         Ok(abi) => match abi.fit {
             Fit::Checked => Check::good(subject, format!("known (branch {})", abi.branch.major)),
@@ -256,7 +298,7 @@ fn release(module: &Module) -> Check {
                     "not known: it is taken to be like branch {}",
                     abi.branch.major
                 ),
-                "expect calls to be refused or, with UVM, misread; a known branch is safer",
+                "if calls are refused or misread, force the layouts of another release (`NV_DRIVER_ABI`); a known branch is safer",
             ),
         },
     }

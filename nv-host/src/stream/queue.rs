@@ -9,7 +9,7 @@ use nv_proto::gpfifo::{GpEntry, RingCursor};
 use nv_proto::push::compute::{SetShaderLocalMemoryWindow, SetShaderSharedMemoryWindow};
 use nv_proto::push::host::{SemAcquire, SemRelease, SetObject};
 use nv_proto::push::{PushWriter, Subchannel};
-use nv_proto::unit::Dim3;
+use nv_proto::unit::{Dim3, GpuVa};
 
 use crate::Error;
 use crate::channel::{
@@ -21,6 +21,7 @@ use crate::group::Group;
 use crate::launch::{LaunchScratch, WINDOWS};
 use crate::local::LocalMemory;
 use crate::memory::{Allocation, Placement, Use};
+use crate::peer::Held;
 use crate::profile::{self, About, Kind, Recorder, Sink};
 use crate::protocol;
 use crate::ring::Ring;
@@ -190,7 +191,7 @@ pub(super) struct State {
     labels: Box<[Option<Arc<str>>]>,
     /// The pages of other streams whose timelines the work in flight waits for, by ring slot: they stay also when
     /// their stream is dropped.
-    awaited: Box<[Option<Arc<Allocation>>]>,
+    awaited: Box<[Option<Held>]>,
     fault: Option<Arc<FaultReport>>,
     /// There while a profile is being recorded.
     recorder: Option<Recorder>,
@@ -327,14 +328,35 @@ impl StreamInner {
         self.progress.is_over(value)
     }
 
-    /// Has later work wait on the GPU until the timeline of `other` has reached `value`.
+    /// The page of host memory with the timeline.
+    pub(super) fn page(&self) -> &Arc<Allocation> {
+        self.channel.page_memory()
+    }
+
+    /// Where the timeline lies.
+    pub(super) fn timeline_va(&self) -> GpuVa {
+        self.channel.page_va(TIMELINE)
+    }
+
+    /// Has later work wait on the GPU until the timeline of `other`, of the same context, has reached `value`.
     pub(crate) fn wait_on_gpu(
         &self,
         context: &ContextInner,
         other: &Self,
         value: u64,
     ) -> Result<(), Error> {
-        let at = other.channel.page_va(TIMELINE);
+        let page = Arc::clone(other.page()).into();
+        self.wait_on_page(context, other.timeline_va(), value, page)
+    }
+
+    /// Has later work wait on the GPU until the timeline at an address in `page` has reached `value`.
+    pub(super) fn wait_on_page(
+        &self,
+        context: &ContextInner,
+        at: GpuVa,
+        value: u64,
+        page: Held,
+    ) -> Result<(), Error> {
         let mut state = lock(&self.state);
         let own = self.submit(context, &mut state, Work::Wait, |push, _| {
             push.write(Subchannel::HOST, &SemAcquire::geq(at, value))?;
@@ -342,7 +364,7 @@ impl StreamInner {
         })?;
         let slot = state.cursor.slot(own - 1);
         if let Some(place) = state.awaited.get_mut(slot as usize) {
-            *place = Some(Arc::clone(other.channel.page_memory()));
+            *place = Some(page);
         }
         Ok(())
     }
@@ -596,6 +618,18 @@ impl StreamInner {
             ));
         }
         self.wait_locked(context, state, oldest, self.limit)?;
+        self.reclaim_completed(state);
+        Ok(())
+    }
+
+    /// Gives back what ended submissions used, unless the stream is in use at this moment: the caller may hold its state.
+    pub(crate) fn try_reclaim(&self) {
+        if let Ok(mut state) = self.state.try_lock() {
+            self.reclaim_completed(&mut state);
+        }
+    }
+
+    fn reclaim_completed(&self, state: &mut State) {
         // Submissions and entries count alike: value `n` is entry `n - 1`.
         let completed = self.completed().min(self.submitted());
         if let Some(recorder) = &mut state.recorder {
@@ -613,7 +647,6 @@ impl StreamInner {
                 state.launches.release(mark.launches);
             }
         }
-        Ok(())
     }
 
     /// Waits until `value` is reached.

@@ -330,7 +330,9 @@ fn check_context(given: &Context, own: &Context) -> Result<(), Error> {
     if Arc::ptr_eq(given.inner(), own.inner()) {
         Ok(())
     } else {
-        Err(Error::InvalidArgument("memory of another context".into()))
+        Err(Error::InvalidArgument(
+            "memory of another context; `copy_peer` copies it".into(),
+        ))
     }
 }
 

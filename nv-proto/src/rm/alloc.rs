@@ -59,6 +59,7 @@ alloc_params! {
     MemoryAlloc: |class| class == NV01_MEMORY_SYSTEM || class == NV01_MEMORY_LOCAL_USER;
     ChannelGroupAlloc: |class| class == KEPLER_CHANNEL_GROUP_A;
     CtxShareAlloc: |class| class == FERMI_CONTEXT_SHARE_A;
+    P2pAlloc: |class| class == NV50_P2P;
     DebuggerAlloc: |class| class == GT200_DEBUGGER;
     HopperUsermodeAlloc: |class| engine_class(class, 0x61);
     CopyAlloc: |class| engine_class(class, 0xb5);
@@ -244,6 +245,22 @@ layouts! {
         hmac_nonce: [U32; 8] = "hmacNonce",
         tpc_config_id: U32 = "tpcConfigID",
         #[doc(hidden)] _pad364: [u8; 4] = "",
+    }
+    /// `NV50_P2P`: lets two GPUs, by their subdevices, reach each other's memory. Zero elsewhere has the driver choose.
+    P2pAlloc = "NV503B_ALLOC_PARAMETERS" sizes [(v(535, 43, 2), 0x48), (v(590, 44, 1), 0x58)] {
+        h_sub_device: U32 = "hSubDevice",
+        h_peer_sub_device: U32 = "hPeerSubDevice",
+        sub_device_peer_id_mask: U32 = "subDevicePeerIdMask",
+        peer_sub_device_peer_id_mask: U32 = "peerSubDevicePeerIdMask",
+        mailbox_bar1_addr: U64 = "mailboxBar1Addr",
+        mailbox_total_size: U32 = "mailboxTotalSize",
+        flags: U32 = "flags",
+        sub_device_egm_peer_id_mask: U32 = "subDeviceEgmPeerIdMask",
+        peer_sub_device_egm_peer_id_mask: U32 = "peerSubDeviceEgmPeerIdMask",
+        l2p_bar1_p2p_dma_info: [U64; 2] = "l2pBar1P2PDmaInfo",
+        p2l_bar1_p2p_dma_info: [U64; 2] = "p2lBar1P2PDmaInfo",
+        l2p_fabric_p2p_info: U64 = "l2pFabricP2PInfo",
+        p2l_fabric_p2p_info: U64 = "p2lFabricP2PInfo",
     }
     /// `GT200_DEBUGGER`: reads the error state of the multiprocessors.
     ///

@@ -7,7 +7,7 @@ use super::{AllocParams, ChannelGroupAlloc, CopyAlloc, GrAlloc};
 use super::{
     ChannelGpfifoAlloc, CtxShareAlloc, DebuggerAlloc, DeviceAlloc, DriverVersion, Field,
     HopperUsermodeAlloc, Layout, MemoryAlloc, MemoryVirtualAlloc, Nvos02, Nvos33,
-    OsDescMemoryAlloc, RootAlloc, Shape, Status, SubdeviceAlloc, VaSpaceAlloc, shapes,
+    OsDescMemoryAlloc, P2pAlloc, RootAlloc, Shape, Status, SubdeviceAlloc, VaSpaceAlloc, shapes,
 };
 use crate::unit::ClassId;
 
@@ -55,7 +55,7 @@ pub fn alloc_shape(class: ClassId, version: DriverVersion) -> Option<Shape> {
     }
     first_fit! {
         DeviceAlloc, SubdeviceAlloc, VaSpaceAlloc, MemoryVirtualAlloc, MemoryAlloc, ChannelGroupAlloc,
-        CtxShareAlloc, DebuggerAlloc, HopperUsermodeAlloc, CopyAlloc, GrAlloc,
+        CtxShareAlloc, P2pAlloc, DebuggerAlloc, HopperUsermodeAlloc, CopyAlloc, GrAlloc,
     }
 }
 

@@ -55,6 +55,8 @@ pub mod classes {
     pub const KEPLER_CHANNEL_GROUP_A: ClassId = ClassId(0xa06c);
     /// `FERMI_CONTEXT_SHARE_A`: a subcontext of a channel group.
     pub const FERMI_CONTEXT_SHARE_A: ClassId = ClassId(0x9067);
+    /// `NV50_P2P`: a pair of GPUs that reach each other's memory.
+    pub const NV50_P2P: ClassId = ClassId(0x503b);
     /// `GT200_DEBUGGER`: reads the error state of the multiprocessors.
     pub const GT200_DEBUGGER: ClassId = ClassId(0x83de);
 }

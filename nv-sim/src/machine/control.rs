@@ -19,11 +19,11 @@ use crate::fault::{Detail, GLOBAL_ESR};
 use crate::fields::Fields;
 use crate::gpu::Gpu;
 
-use super::Machine;
 use super::object::Body;
+use super::{Machine, Refused};
 
 /// `NV0000_CTRL_CMD_SYSTEM_GET_BUILD_VERSION_V2`.
-const SYSTEM_GET_BUILD_VERSION_V2: u32 = 0x13e;
+pub(super) const SYSTEM_GET_BUILD_VERSION_V2: u32 = 0x13e;
 /// The first release whose parameters have room for the branch.
 const BUILD_VERSION_GREW: nv_proto::rm::DriverVersion =
     nv_proto::rm::DriverVersion::new(560, 28, 3);
@@ -96,6 +96,7 @@ pub(super) fn control(
     command: u32,
     params: &mut [u8],
 ) -> Result<(), Status> {
+    machine.refuses(Refused::Control(command))?;
     let clients = lock(&machine.clients);
     let objects = clients.get(&client.0).ok_or(Status::INVALID_CLIENT)?;
     let body = objects
@@ -167,11 +168,6 @@ fn build_version(machine: &Machine, params: &mut [u8]) -> Result<(), Status> {
     Ok(())
 }
 
-/// The number by which the driver names a GPU before it has a handle: an H200's was 0x0600.
-fn gpu_id(index: u32) -> u32 {
-    (index + 1) << 8
-}
-
 fn client_control(machine: &Machine, command: u32, fields: &mut Fields<'_>) -> Result<(), Status> {
     /// An entry that names no GPU (`NV0000_CTRL_GPU_INVALID_ID`).
     const INVALID_ID: u32 = 0xffff_ffff;
@@ -179,12 +175,12 @@ fn client_control(machine: &Machine, command: u32, fields: &mut Fields<'_>) -> R
         machine
             .gpus
             .iter()
-            .find(|gpu| gpu_id(gpu.index) == id)
+            .find(|gpu| Machine::gpu_id(gpu.index) == id)
             .ok_or(Status::INVALID_ARGUMENT)
     };
     match command {
         GpuGetAttachedIds::COMMAND => {
-            let ids = machine.gpus.iter().map(|gpu| gpu_id(gpu.index));
+            let ids = machine.gpus.iter().map(|gpu| Machine::gpu_id(gpu.index));
             let ids = ids.chain(std::iter::repeat(INVALID_ID)).take(32);
             let bytes: Vec<u8> = ids.flat_map(u32::to_le_bytes).collect();
             fields.set("gpuIds", &bytes);
@@ -195,7 +191,7 @@ fn client_control(machine: &Machine, command: u32, fields: &mut Fields<'_>) -> R
             fields.set_u32("gpuFlags", 0);
             fields.set_u32("deviceInstance", gpu.index);
             fields.set_u32("subDeviceInstance", 0);
-            fields.set_u32("boardId", gpu_id(gpu.index));
+            fields.set_u32("boardId", Machine::gpu_id(gpu.index));
             fields.set_u32("gpuInstance", gpu.index);
             fields.set_u32("numaId", u32::MAX);
             Ok(())
@@ -206,11 +202,7 @@ fn client_control(machine: &Machine, command: u32, fields: &mut Fields<'_>) -> R
             fields.set_u32("uuidStrLen", gpu.uuid.len() as u32);
             Ok(())
         }
-        SystemGetP2pCapsV2::COMMAND => {
-            // `NV0000_CTRL_SYSTEM_GET_P2P_CAPS_*_SUPPORTED`: reads, writes and atomics over the bus.
-            fields.set_u32("p2pCaps", 0b111);
-            Ok(())
-        }
+        SystemGetP2pCapsV2::COMMAND => machine.p2p_caps(fields),
         _ => Err(Status::NOT_SUPPORTED),
     }
 }

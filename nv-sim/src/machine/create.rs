@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use nv_proto::rm::names::classes;
 use nv_proto::rm::{
     ChannelGpfifoAlloc, ChannelGroupAlloc, CtxShareAlloc, DebuggerAlloc, DeviceAlloc, Layout,
-    MemoryAlloc, MemoryVirtualAlloc, Status, SubdeviceAlloc, VaSpaceAlloc, flags,
+    MemoryAlloc, MemoryVirtualAlloc, P2pAlloc, Status, SubdeviceAlloc, VaSpaceAlloc, flags,
 };
 use nv_proto::unit::{ClassId, Handle};
 
@@ -16,20 +16,21 @@ use crate::memory::Memory;
 use crate::mmu::{PageSize, Space, VA_END};
 
 use super::object::{Body, Client, Device, MemoryObject};
-use super::{IsNull, Machine};
+use super::{IsNull, Machine, Refused};
 
 /// The older ways to name a client's class (`facts/classes.json`).
 const NV01_ROOT: ClassId = ClassId(0x0);
 const NV01_ROOT_NON_PRIV: ClassId = ClassId(0x1);
 
 /// The classes that every chip has.
-const COMMON: [ClassId; 9] = [
+const COMMON: [ClassId; 10] = [
     classes::NV01_MEMORY_SYSTEM,
     classes::NV01_MEMORY_LOCAL_USER,
     classes::NV01_MEMORY_VIRTUAL,
     classes::NV01_DEVICE_0,
     classes::NV20_SUBDEVICE_0,
     classes::GT200_DEBUGGER,
+    classes::NV50_P2P,
     classes::FERMI_CONTEXT_SHARE_A,
     classes::FERMI_VASPACE_A,
     classes::KEPLER_CHANNEL_GROUP_A,
@@ -46,6 +47,7 @@ pub(super) fn alloc(
     class: ClassId,
     params: &mut [u8],
 ) -> Result<Handle, Status> {
+    machine.refuses(Refused::Alloc(class))?;
     let mut clients = lock(&machine.clients);
     if [NV01_ROOT, NV01_ROOT_NON_PRIV, classes::NV01_ROOT_CLIENT].contains(&class) {
         let picked = if new.is_null() {
@@ -119,13 +121,15 @@ fn common_object(
         (classes::NV01_MEMORY_LOCAL_USER, Body::Device(device) | Body::Subdevice(device)) => {
             memory(
                 machine,
-                Some(device),
+                device,
+                true,
                 &mut Fields::at_least(MemoryAlloc::SHAPE, version, params)?,
             )
         }
-        (classes::NV01_MEMORY_SYSTEM, Body::Device(_)) => memory(
+        (classes::NV01_MEMORY_SYSTEM, Body::Device(device)) => memory(
             machine,
-            None,
+            device,
+            false,
             &mut Fields::at_least(MemoryAlloc::SHAPE, version, params)?,
         ),
         (classes::KEPLER_CHANNEL_GROUP_A, Body::Device(device)) => {
@@ -145,6 +149,10 @@ fn common_object(
             Ok(Body::ContextShare(
                 space.unwrap_or_else(|| device.default_space()),
             ))
+        }
+        (classes::NV50_P2P, Body::Client) => {
+            let fields = Fields::at_least(P2pAlloc::SHAPE, version, params)?;
+            machine.peers(objects, &fields)
         }
         (classes::GT200_DEBUGGER, Body::Device(device)) => {
             let fields = Fields::at_least(DebuggerAlloc::SHAPE, version, params)?;
@@ -272,10 +280,11 @@ fn virtual_memory(
     Ok(Body::VirtualMemory { space, first, last })
 }
 
-/// Memory of the GPU where `device` is given, of the host otherwise.
+/// Memory of the GPU where it is to be `local`, of the host otherwise.
 fn memory(
     machine: &Machine,
-    device: Option<&Device>,
+    device: &Device,
+    local: bool,
     fields: &mut Fields<'_>,
 ) -> Result<Body, Status> {
     use flags::attr::{location, page_size, physicality};
@@ -290,7 +299,7 @@ fn memory(
         return Err(Status::INVALID_ARGUMENT);
     }
     let place = attr & LOCATION;
-    let fits = if device.is_some() {
+    let fits = if local {
         place != location::PCI
     } else {
         place != location::VIDMEM
@@ -303,14 +312,14 @@ fn memory(
         page_size::BIG => PageSize::Big,
         page_size::HUGE => PageSize::Huge,
         // The driver's choice, as seen on an H200: 64 KiB pages for 24 KiB, 2 MiB pages from 2 MiB on.
-        _ if device.is_none() => PageSize::Small,
+        _ if !local => PageSize::Small,
         _ if size >= PageSize::Huge.bytes() => PageSize::Huge,
         _ => PageSize::Big,
     };
     let bytes = size
         .checked_next_multiple_of(page.bytes())
         .ok_or(Status::NO_MEMORY)?;
-    let gpu = device.map(|device| device.gpu.clone());
+    let gpu = local.then(|| device.gpu.clone());
     if gpu.as_ref().is_some_and(|gpu| !gpu.reserve(bytes)) {
         return Err(Status::NO_MEMORY);
     }
@@ -328,7 +337,7 @@ fn memory(
         PageSize::Big => page_size::BIG,
         PageSize::Huge => page_size::HUGE,
     };
-    let contiguous = if device.is_some() {
+    let contiguous = if local {
         physicality::CONTIGUOUS
     } else {
         physicality::NONCONTIGUOUS
@@ -344,7 +353,11 @@ fn memory(
     fields.set_u64("limit", bytes - 1);
     let number = machine.next_object.fetch_add(1, Ordering::Relaxed);
     Ok(Body::Memory(Arc::new(MemoryObject::new(
-        number, memory, page, gpu,
+        number,
+        memory,
+        page,
+        device.gpu.index,
+        gpu,
     ))))
 }
 

@@ -13,7 +13,7 @@ use crate::memory::{Memory, Span};
 use crate::mmu::{MapError, PageSize, Permission, Region, Space};
 
 use super::object::{Body, MemoryObject};
-use super::{IsNull, Machine};
+use super::{IsNull, Machine, Refused};
 
 /// `NVOS46_PARAMETERS`: a GPU mapping to make.
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +83,9 @@ impl Machine {
     /// # Errors
     /// The status that the kernel driver answers: `NV_ERR_NO_MEMORY` where a page of it is mapped already.
     pub fn map_dma(&self, client: Handle, request: &DmaMapping) -> Result<GpuVa, Status> {
-        use flags::map_dma::{access, dma_offset_fixed, page_size};
+        use flags::map_dma::{access, dma_offset_fixed, p2p_enable, page_size};
+
+        const P2P_ENABLE: u32 = 3 << 20;
 
         let DmaMapping {
             device,
@@ -94,6 +96,7 @@ impl Machine {
             flags,
             va: GpuVa(wanted),
         } = *request;
+        self.refuses(Refused::MapDma)?;
         let clients = lock(&self.clients);
         let objects = clients.get(&client.0).ok_or(Status::INVALID_CLIENT)?;
         let Some(Body::Device(device) | Body::Subdevice(device)) = objects.body(device) else {
@@ -105,13 +108,17 @@ impl Machine {
         let Some(Body::Memory(object)) = objects.body(memory) else {
             return Err(Status::INVALID_OBJECT_HANDLE);
         };
-        // Another GPU's memory takes objects for peer access that are not simulated: UVM maps it.
-        let foreign = object
-            .gpu
-            .as_ref()
-            .is_some_and(|gpu| !Arc::ptr_eq(gpu, &device.gpu));
-        if space.external || foreign {
+        if space.external {
             return Err(Status::NOT_SUPPORTED);
+        }
+        // Another GPU's memory is mapped as a peer's, which takes an object that lets the two reach each other.
+        if let Some(owner) = &object.gpu
+            && !Arc::ptr_eq(owner, &device.gpu)
+        {
+            let as_peer = flags & P2P_ENABLE == p2p_enable::NOSLI;
+            if !as_peer || !objects.has_peers(owner.index, device.gpu.index) {
+                return Err(Status::NOT_SUPPORTED);
+            }
         }
         let page = match flags & (0xf << 8) {
             page_size::_4KB => PageSize::Small,
@@ -207,9 +214,10 @@ impl Machine {
     ) -> Result<Handle, Status> {
         let mut clients = lock(&self.clients);
         let objects = clients.get_mut(&client.0).ok_or(Status::INVALID_CLIENT)?;
-        if !matches!(objects.body(device), Some(Body::Device(_))) {
+        let Some(Body::Device(maker)) = objects.body(device) else {
             return Err(Status::INVALID_OBJECT_PARENT);
-        }
+        };
+        let maker = maker.gpu.index;
         if !new.is_null() && objects.get(new).is_some() {
             return Err(Status::INSERT_DUPLICATE_NAME);
         }
@@ -225,6 +233,7 @@ impl Machine {
             number,
             memory,
             PageSize::Small,
+            maker,
             None,
         )));
         let handle = if new.is_null() { objects.pick() } else { new };
@@ -234,7 +243,7 @@ impl Machine {
 
     pub(super) fn end_memory(&self, object: Arc<MemoryObject>) {
         object.unmap_everywhere();
-        if let Some(gpu) = &object.gpu {
+        if let (true, Some(gpu)) = (object.was_last(), &object.gpu) {
             gpu.release(object.bytes());
         }
         if object.memory.is_lent() {

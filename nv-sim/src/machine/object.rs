@@ -1,6 +1,7 @@
 //! Objects and the clients that own them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use nv_proto::unit::{ClassId, Handle};
@@ -53,6 +54,8 @@ pub(super) enum Body {
         channel: Arc<Channel>,
     },
     Usermode(Arc<Memory>),
+    /// Two GPUs, by index, that reach each other's memory while this lives.
+    Peers(u32, u32),
     Debugger {
         gpu: Arc<Gpu>,
         channel: Arc<Channel>,
@@ -89,19 +92,50 @@ pub(super) struct MemoryObject {
     pub(super) page: PageSize,
     /// Whose memory it is counted as; `None` for the host's.
     pub(super) gpu: Option<Arc<Gpu>>,
+    /// The GPU of the device that it was made below.
+    pub(super) maker: u32,
+    /// How many objects are this memory: its own and the duplicates.
+    objects: Arc<AtomicUsize>,
     /// Where it is mapped.
     spaces: Mutex<Vec<Weak<Space>>>,
 }
 
 impl MemoryObject {
-    pub(super) fn new(number: u64, memory: Memory, page: PageSize, gpu: Option<Arc<Gpu>>) -> Self {
+    pub(super) fn new(
+        number: u64,
+        memory: Memory,
+        page: PageSize,
+        maker: u32,
+        gpu: Option<Arc<Gpu>>,
+    ) -> Self {
         Self {
             number,
             memory: Arc::new(memory),
             page,
             gpu,
+            maker,
+            objects: Arc::new(AtomicUsize::new(1)),
             spaces: Mutex::default(),
         }
+    }
+
+    /// Another object that is the same memory, with mappings of its own.
+    pub(super) fn duplicate(&self, number: u64) -> Self {
+        self.objects.fetch_add(1, Ordering::AcqRel);
+        Self {
+            number,
+            memory: self.memory.clone(),
+            page: self.page,
+            gpu: self.gpu.clone(),
+            maker: self.maker,
+            objects: self.objects.clone(),
+            spaces: Mutex::default(),
+        }
+    }
+
+    /// Counts an object less; whether it was the last that is this memory.
+    pub(super) fn was_last(&self) -> bool {
+        self.objects.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
     /// Its size in bytes.
@@ -163,6 +197,14 @@ impl Client {
     /// What `handle` is.
     pub(super) fn body(&self, handle: Handle) -> Option<&Body> {
         self.get(handle).map(|object| &object.body)
+    }
+
+    /// Whether an object lets two GPUs reach each other's memory.
+    pub(super) fn has_peers(&self, a: u32, b: u32) -> bool {
+        self.objects.values().any(|object| match object.body {
+            Body::Peers(c, d) => (c, d) == (a, b) || (c, d) == (b, a),
+            _ => false,
+        })
     }
 
     /// A handle that is free.

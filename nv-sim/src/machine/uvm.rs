@@ -152,6 +152,9 @@ impl Uvm {
                 if state.peers.contains(&pair) {
                     return Err(Status::INVALID_DEVICE);
                 }
+                if !self.machine.reach_each_other(pair.0, pair.1) {
+                    return Err(Status::NOT_SUPPORTED);
+                }
                 state.peers.push(pair);
             }
             uvm::DisablePeerAccess::COMMAND => {
@@ -274,6 +277,10 @@ impl Uvm {
                 Some(3) => Permission::ReadOnly,
                 _ => return Err(Status::INVALID_ARGUMENT),
             };
+            // Memory keeps nothing up by itself: the GPU that it was made on has to be registered, be it host memory.
+            if !state.gpus.contains_key(&object.maker) {
+                return Err(Status::INVALID_DEVICE);
+            }
             if let Some(owner) = object.gpu.as_ref().map(|owner| owner.index)
                 && owner != gpu
                 && !state.peers.contains(&(owner.min(gpu), owner.max(gpu)))

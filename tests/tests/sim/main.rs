@@ -16,6 +16,7 @@ mod chip;
 mod compute;
 mod copy;
 mod host;
+mod peer;
 mod replay;
 mod rig;
 mod rm;

@@ -370,7 +370,26 @@ fn peers_reach_each_others_memory_once_they_may() {
     (ended.gpu_uuid_a, ended.gpu_uuid_b) = (b.uuid, a.uuid);
     assert_eq!(call(&uvm, version, &mut ended), Ok(Status::OK));
     assert_eq!(map(), Err(Status::INVALID_DEVICE));
-    // Host memory needs no permission.
+    // A pair that is kept apart is refused, by itself.
+    machine.keep_apart(0, 1);
+    assert_eq!(call(&uvm, version, &mut pair), Err(Status::NOT_SUPPORTED));
+    // Host memory needs no permission, but its GPU has to be known.
     let host = b.rig.memory(2 << 20, true);
     assert_eq!(b.map(&uvm, host, va, 2 << 20, 0), Ok(Status::OK));
+    let far = a.rig.memory(2 << 20, true);
+    let map_far = |uvm: &Uvm| {
+        let mut params = uvm::MapExternalAllocationParams::default();
+        params.base = va.into();
+        params.length = (2 << 20).into();
+        params.h_client = a.rig.client.0.into();
+        params.h_memory = far.0.into();
+        let mut params = uvm::MapExternalAllocation::one_gpu(params, b.uuid);
+        call(uvm, version, &mut params)
+    };
+    assert_eq!(map_far(&uvm), Ok(Status::OK));
+    let other = machine.open_uvm();
+    initialize(&other, version);
+    b.register(&other).unwrap();
+    range(&other, version, va, 2 << 20).unwrap();
+    assert_eq!(map_far(&other), Err(Status::INVALID_DEVICE));
 }

@@ -50,7 +50,11 @@ impl DeviceArgs {
             backend,
             map_mode,
             limit,
+            ..Options::default()
         })?;
+        for warning in &device.info().warnings {
+            eprintln!("nv: {warning}");
+        }
         if let Some(why) = device.fallback() {
             eprintln!("nv: using a simulated GPU, since no real one can be used: {why}");
         }

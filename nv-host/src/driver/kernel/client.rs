@@ -11,6 +11,7 @@ use nv_proto::unit::Handle;
 use zerocopy::IntoBytes;
 
 use crate::Error;
+use crate::driver;
 use crate::probe::{self, PciAddress};
 use crate::sys::System;
 
@@ -57,16 +58,22 @@ impl Node {
 pub(super) struct Client {
     pub(super) system: Box<dyn System>,
     pub(super) node: Node,
+    /// The driver's release.
+    pub(super) release: DriverVersion,
     pub(super) abi: Abi,
     pub(super) handle: Handle,
 }
 
 impl Client {
-    /// Opens the control node, finds out the driver's release and makes a client.
-    pub(super) fn open(system: Box<dyn System>) -> Result<Self, Error> {
+    /// Opens the control node, finds out the driver's release and makes a client. The layouts are those of the release
+    /// that is `forced`, if one is.
+    pub(super) fn open(
+        system: Box<dyn System>,
+        forced: Option<DriverVersion>,
+    ) -> Result<Self, Error> {
         let node = Node::open(&*system, Path::new(CONTROL_NODE))?;
-        let version = version(&*system, &node)?;
-        let abi = Abi::of(version).map_err(|error| Error::Unsupported(error.to_string()))?;
+        let release = version(&*system, &node)?;
+        let abi = driver::abi(release, forced)?;
         let mut request = rm::Nvos21 {
             h_class: NV01_ROOT_CLIENT.into(),
             ..Default::default()
@@ -75,7 +82,7 @@ impl Client {
         unsafe { call(&*system, &node, rm::NV_ESC_RM_ALLOC, request.as_mut_bytes()) }?;
         let status = Status(request.status.get());
         if status.is_error() {
-            let detail = format!(" (driver {version})");
+            let detail = format!(" (driver {release})");
             return Err(Error::Rm {
                 call: "allocating NV01_ROOT_CLIENT".into(),
                 status,
@@ -85,6 +92,7 @@ impl Client {
         Ok(Self {
             system,
             node,
+            release,
             abi,
             handle: request.h_object_new.into(),
         })
@@ -106,11 +114,16 @@ impl Client {
 
     /// The UUID of a GPU, where the kernel module tells it.
     pub(super) fn uuid(&self, address: PciAddress) -> Option<String> {
+        self.told(address, "GPU UUID")
+    }
+
+    /// A fact of a GPU by its name, where the kernel module tells it.
+    pub(super) fn told(&self, address: PciAddress, fact: &str) -> Option<String> {
         let file = Path::new("/")
             .join(probe::PROC_GPUS)
             .join(address.to_string());
         let information = self.system.read(&file.join("information")).ok()?;
-        probe::field(&information, "GPU UUID")
+        probe::field(&information, fact)
     }
 
     /// The status of a call, with what is known of its cause.
@@ -123,10 +136,12 @@ impl Client {
             branch,
             fit,
         } = self.abi;
+        let release = self.release;
+        let unsure = fit != rm::Fit::Checked || version != release;
         let detail = match status {
-            Status::INVALID_ARGUMENT | Status::INVALID_PARAM_STRUCT if fit != rm::Fit::Checked => {
+            Status::INVALID_ARGUMENT | Status::INVALID_PARAM_STRUCT if unsure => {
                 format!(
-                    "; driver {version} is taken to be like {}, which may be wrong",
+                    "; driver {release} is taken to be like {}, which may be wrong",
                     branch.major
                 )
             }

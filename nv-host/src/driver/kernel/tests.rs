@@ -64,7 +64,7 @@ impl Fake {
     }
 
     fn driver(&self) -> Result<KernelDriver, Error> {
-        KernelDriver::open(Box::new(self.clone()), Some(0), None)
+        KernelDriver::open(Box::new(self.clone()), Some(0), None, None)
     }
 
     /// Descriptors of this kernel's nodes that are open.

@@ -77,6 +77,7 @@ fn answer(troubles: &Troubles, escape: u8, params: &mut [u8]) {
                 let card = view::<rm::CardInfo>(card);
                 card.valid = 1;
                 card.pci_info.bus = bus;
+                card.gpu_id = (u32::from(bus) << 8).into();
                 card.minor_number = u32::from(bus).into();
             }
         }
@@ -93,6 +94,13 @@ fn answer(troubles: &Troubles, escape: u8, params: &mut [u8]) {
                 let list = unsafe { named(call.params.get(), call.params_size.get() as usize) };
                 view::<rm::GpuGetClasslist>(list).num_classes = troubles.classes.into();
             }
+        }
+        rm::NV_ESC_RM_DUP_OBJECT => {
+            let call = view::<rm::Nvos55>(params);
+            assert_eq!(call.h_client.get(), 0xcaf0_0000);
+            assert_eq!((call.h_parent.get(), call.h_client_src.get()), (1, 2));
+            assert_eq!(call.h_object_src.get(), 3);
+            call.status = status(u32::from(escape));
         }
         rm::NV_ESC_RM_MAP_MEMORY => {
             let call = view::<rm::Nvos33WithFd>(params);
@@ -249,7 +257,7 @@ fn the_first_gpu_that_opens_is_taken_where_none_is_named() {
         cards: 3,
         ..one_gpu()
     });
-    let first = || KernelDriver::open(Box::new(fake.clone()), None, None);
+    let first = || KernelDriver::open(Box::new(fake.clone()), None, None, None);
     assert_eq!(first().unwrap().address().bus, 6);
     let refuse = |node: &str, errno| fake.machine().refused.insert(node.into(), errno);
     refuse("/dev/nvidia6", Errno::ENOENT);
@@ -276,7 +284,7 @@ fn gpus_are_counted_in_bus_order_among_those_visible() {
     }
     let visible = |list: &str| VisibleDevices::from_lookup(|_| Some(list.to_owned()));
     let open = |index, visible: Option<VisibleDevices>| {
-        KernelDriver::open(Box::new(fake.clone()), Some(index), visible.as_ref())
+        KernelDriver::open(Box::new(fake.clone()), Some(index), visible.as_ref(), None)
     };
     let bus = |index, visible| open(index, visible).unwrap().address().bus;
     assert_eq!([bus(0, None), bus(1, None), bus(2, None)], [6, 7, 9]);
@@ -297,6 +305,123 @@ fn gpus_are_counted_in_bus_order_among_those_visible() {
         ..one_gpu()
     });
     assert!(text(fake.driver()).contains("shows no GPU"));
+}
+
+#[test]
+fn gpus_are_listed_with_none_opened() {
+    let (fake, _) = kernel(Troubles {
+        cards: 3,
+        ..one_gpu()
+    });
+    let file = |bus: u8| format!("/proc/driver/nvidia/gpus/0000:0{bus}:00.0/information").into();
+    let text = "Model: \t\t NVIDIA H200\nGPU UUID: \t GPU-bb22\n".to_owned();
+    fake.machine().texts.insert(file(7), text);
+    let list = |visible: Option<VisibleDevices>| {
+        let listed = listed(Box::new(fake.clone()), visible.as_ref(), None).unwrap();
+        let row = |gpu: Listed| (gpu.index, gpu.address.bus, gpu.name, gpu.uuid);
+        listed.into_iter().map(row).collect::<Vec<_>>()
+    };
+    let named = (Some("NVIDIA H200".to_owned()), Some("GPU-bb22".to_owned()));
+    let all = [
+        (0, 6, None, None),
+        (1, 7, named.0.clone(), named.1.clone()),
+        (2, 9, None, None),
+    ];
+    assert_eq!(list(None), all);
+    let visible = VisibleDevices::from_lookup(|_| Some("GPU-bb,0".into()));
+    assert_eq!(
+        list(visible),
+        [(0, 7, named.0, named.1), (1, 6, None, None)]
+    );
+    assert_eq!(list(VisibleDevices::from_lookup(|_| Some("-1".into()))), []);
+    // The control node alone, each time.
+    assert_eq!(fake.machine().opens, 3);
+    assert_eq!(fake.open_nodes(), 0);
+}
+
+#[test]
+fn layouts_are_forced_by_the_caller_or_by_the_environment() {
+    let forced = |asked, text: Option<&str>| {
+        forced_abi(asked, |variable| {
+            assert_eq!(variable, "NV_DRIVER_ABI");
+            text.map(str::to_owned)
+        })
+    };
+    let version = DriverVersion::new(550, 163, 1);
+    assert_eq!(forced(None, None).unwrap(), None);
+    assert_eq!(forced(None, Some("")).unwrap(), None);
+    assert_eq!(forced(None, Some("550.163.01")).unwrap(), Some(version));
+    assert_eq!(forced(Some(version), Some("?")).unwrap(), Some(version));
+    let error = text(forced(None, Some("newest")));
+    assert!(
+        error.contains("NV_DRIVER_ABI=newest") && error.contains("535.43.02"),
+        "{error}"
+    );
+
+    let open = |release: &'static str, forced| {
+        let (fake, _) = kernel(Troubles {
+            version: Some(release),
+            ..one_gpu()
+        });
+        KernelDriver::open(Box::new(fake), Some(0), None, forced)
+    };
+    let driver = open("470.256.02", Some(version)).unwrap();
+    assert_eq!(driver.version(), version);
+    assert_eq!(driver.release(), DriverVersion::new(470, 256, 2));
+    let warning = driver::warning(&driver).unwrap();
+    assert!(
+        warning.contains("470.256.02") && warning.contains("550.163.01"),
+        "{warning}"
+    );
+    assert_eq!(driver::warning(&open("580.159.04", None).unwrap()), None);
+    assert_eq!(driver::warning(&open("580.999.01", None).unwrap()), None);
+    let warning = driver::warning(&open("999.1.1", None).unwrap()).unwrap();
+    assert!(
+        warning.contains("newer than all that are known"),
+        "{warning}"
+    );
+    let warning = driver::warning(&open("600.1.1", None).unwrap()).unwrap();
+    assert!(
+        warning.contains("not known") && warning.contains("branch 595"),
+        "{warning}"
+    );
+    let error = text(open("470.256.02", None));
+    assert!(
+        error.contains("older than 535.43.02") && error.contains("NV_DRIVER_ABI"),
+        "{error}"
+    );
+    let error = text(open("580.159.04", Some(DriverVersion::new(390, 1, 1))));
+    assert!(error.contains("390.01.01"), "{error}");
+}
+
+#[test]
+fn objects_of_other_clients_and_other_gpus_are_named() {
+    let (fake, troubles) = kernel(Troubles {
+        cards: 3,
+        ..one_gpu()
+    });
+    let driver = fake.driver().unwrap();
+    let (first, second) = (
+        driver.dup(Handle(1), Handle(2), Handle(3)).unwrap(),
+        driver.dup(Handle(1), Handle(2), Handle(3)).unwrap(),
+    );
+    assert_ne!(first, second);
+    troubles.lock().unwrap().statuses = HashMap::from([(
+        u32::from(rm::NV_ESC_RM_DUP_OBJECT),
+        Status::INSUFFICIENT_PERMISSIONS,
+    )]);
+    let error = text(driver.dup(Handle(1), Handle(2), Handle(3)));
+    assert!(
+        error.contains("duplicating object 0x3 of client 0x2")
+            && error.contains("NV_ERR_INSUFFICIENT_PERMISSIONS"),
+        "{error}"
+    );
+    let open = fake.open_nodes();
+    let attached = driver.attach(0x900).unwrap();
+    assert_eq!(fake.open_nodes(), open + 1);
+    drop(attached);
+    assert_eq!(fake.open_nodes(), open);
+    assert!(text(driver.attach(0xa00)).contains("the GPU of id 0xa00 is gone"));
 }
 
 #[test]

@@ -16,9 +16,10 @@ macro_rules! suite {
             suite!(@cases $options, [$($ignore)?], suite::streams, flow_control, long_stream, streams, threads,
                 time_limit, waiting_sleeps);
             suite!(@cases $options, [$($ignore)?], suite::faults, faults, contexts);
-            suite!(@cases $options, [$($ignore)?], suite::range, dynamic_shared, registers, large_stack, big_argument,
-                many_arguments, clusters, grid_sync, named_barriers, variables, pointers_to_functions, recursion,
-                system_calls, printing, assertions, many_kernels, tensor, warps, large_grids, occupancy);
+            suite!(@cases $options, [$($ignore)?], suite::range, dynamic_shared, registers, large_stack, stacks_of_threads,
+                big_argument, many_arguments, clusters, grid_sync, named_barriers, variables, pointers_to_functions,
+                recursion, system_calls, printing, assertions, many_kernels, tensor, warps, large_grids, occupancy,
+                variants);
         }
     };
     (@cases $options:expr, $ignore:tt, $theme:path, $($case:ident),+) => {

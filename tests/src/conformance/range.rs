@@ -590,15 +590,10 @@ pub fn printing(options: &Options) {
                 let value = values[t as usize];
                 let parity = if value & 1 == 1 { "odd" } else { "even" };
                 let letter = char::from(b'a' + (t % 26) as u8);
-                let big = i64::from(value).wrapping_mul(0x1_0000_0001);
-                let big = if value == 0 {
-                    "0".to_owned()
-                } else {
-                    format!("{big:#x}")
-                };
+                let big = 0x0123_4567_89ab_i64 + i64::from(value);
                 let number = f64::from(value) * 0.25;
                 expected.push(format!(
-                    "{block}.{t:03}: {parity} {written} t{t:04} |{number:6.2}|{value:<5}|{letter} {big} %"
+                    "{block}.{t:03}: {parity} {written} t{t:04} |{number:6.2}|{value:<5}|{letter} {big:#x} %"
                 ));
             }
         }

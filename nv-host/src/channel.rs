@@ -8,7 +8,7 @@ use nv_proto::unit::{GpuVa, Handle, SubmitToken};
 use crate::context::ContextInner;
 use crate::driver::Doorbell;
 use crate::group::Group;
-use crate::memory::{Allocation, Placement};
+use crate::memory::{Allocation, Placement, Use};
 use crate::object::RmObject;
 use crate::space::{AddressSpace, Registration};
 use crate::{Error, Mapping, calls, protocol};
@@ -71,8 +71,20 @@ impl Channel {
     /// Makes a channel in `group` and has it scheduled.
     pub(crate) fn new(context: &ContextInner, group: &Arc<Group>) -> Result<Self, Error> {
         let objects = context.objects();
-        let area = Allocation::new(objects, context.space(), AREA_BYTES, Placement::HostVisible)?;
-        let page = Allocation::new(objects, context.space(), PAGE_BYTES, Placement::Pinned)?;
+        let area = Allocation::new(
+            objects,
+            context.space(),
+            AREA_BYTES,
+            Placement::HostVisible,
+            Use::Stream,
+        )?;
+        let page = Allocation::new(
+            objects,
+            context.space(),
+            PAGE_BYTES,
+            Placement::Pinned,
+            Use::Stream,
+        )?;
         let page = Arc::new(page);
         area.mapping()?
             .fill(usize_of(USERD), nv_proto::gpfifo::USERD_BYTES, 0)?;

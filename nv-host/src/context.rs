@@ -15,7 +15,9 @@ use crate::device::{Info, MemoryInfo, Options};
 use crate::driver::{Doorbell, Driver};
 use crate::group::Group;
 use crate::local::LocalMemory;
-use crate::memory::{Allocation, Buffer, Element, Placement};
+use crate::memory::{
+    Allocation, Buffer, Element, Neighbours, PinnedBuffer, Placement, Pool, RetireList, Use,
+};
 use crate::module::{CodeMap, Module};
 use crate::object::RmObject;
 use crate::space::{AddressSpace, MapMode};
@@ -35,12 +37,14 @@ pub struct Context {
 #[derive(Debug)]
 pub(crate) struct ContextInner {
     stream: Mutex<Option<Arc<StreamInner>>>,
-    staging: Mutex<Option<Staging>>,
+    staging: Staging,
     streams: Mutex<Vec<(Weak<StreamInner>, Weak<Progress>)>>,
-    retired: Mutex<Vec<Retired>>,
+    retired: RetireList,
     local: Mutex<LocalMemory>,
     /// Held by launches of kernels with a stack while they are submitted; alone by one that moves the stacks.
     stacks: RwLock<()>,
+    /// Ends after all that may hold a block of it.
+    pool: Arc<Pool>,
     group: Mutex<Option<Arc<Group>>>,
     pub(crate) code: Mutex<CodeMap>,
     /// Counts modules loaded: a stream that has not seen the newest drops its instruction caches first.
@@ -53,23 +57,6 @@ pub(crate) struct ContextInner {
     objects: Objects,
     info: Info,
     limit: Duration,
-}
-
-/// Memory that ends once the work submitted before it was given up has ended.
-#[derive(Debug)]
-struct Retired {
-    allocation: Arc<Allocation>,
-    after: Vec<(Weak<Progress>, u64)>,
-}
-
-impl Retired {
-    fn is_over(&self) -> bool {
-        self.after.iter().all(|(progress, value)| {
-            progress
-                .upgrade()
-                .is_none_or(|progress| progress.is_over(*value))
-        })
-    }
 }
 
 /// Locks, and carries on with the value where another thread panicked: no state here is left half-made.
@@ -93,11 +80,12 @@ impl Context {
         let info = calls::info(&objects, classes, space.mode())?;
         let inner = Arc::new(ContextInner {
             stream: Mutex::default(),
-            staging: Mutex::default(),
+            staging: Staging::default(),
             streams: Mutex::default(),
-            retired: Mutex::default(),
+            retired: RetireList::default(),
             local: Mutex::default(),
             stacks: RwLock::default(),
+            pool: Arc::new(Pool::new(&objects, &space)),
             group: Mutex::default(),
             code: Mutex::default(),
             code_generation: AtomicU64::new(0),
@@ -163,7 +151,7 @@ impl Context {
     /// Makes a buffer of `len` values in memory of the given placement.
     ///
     /// # Errors
-    /// As [`Device::alloc`].
+    /// As [`Context::alloc`].
     pub fn alloc_in<T: Element>(
         &self,
         len: usize,
@@ -172,10 +160,18 @@ impl Context {
         Buffer::new(self, len, placement)
     }
 
+    /// Makes a buffer of `len` values in pinned host memory. Its content is whatever was there.
+    ///
+    /// # Errors
+    /// As [`Context::alloc`].
+    pub fn alloc_pinned<T: Element>(&self, len: usize) -> Result<PinnedBuffer<T>, Error> {
+        PinnedBuffer::new(self, len)
+    }
+
     /// Makes a buffer in GPU memory that holds `values`.
     ///
     /// # Errors
-    /// As [`Device::alloc`] and [`Buffer::write`].
+    /// As [`Context::alloc`] and [`Buffer::write`].
     pub fn upload<T: Element>(&self, values: &[T]) -> Result<Buffer<T>, Error> {
         let buffer = self.alloc(values.len())?;
         buffer.write(values)?;
@@ -214,16 +210,37 @@ impl Context {
         for stream in self.inner.live_streams() {
             stream.synchronize(&self.inner, self.inner.limit)?;
         }
-        self.inner.reap();
+        self.inner.retired.reap();
         Ok(())
+    }
+
+    /// What memory of the context lies at and around an address of the GPU's, such as one that a fault names.
+    ///
+    /// # Examples
+    /// ```
+    /// let device = nv_host::Device::open_best()?;
+    /// let buffer = device.upload(&[0_u8; 100])?;
+    /// let found = device.neighbours(buffer.va().0 + 99);
+    /// assert_eq!(found.at.map(|region| region.bytes), Some(100));
+    /// assert_eq!(device.neighbours(buffer.va().0 + 100).below.map(|region| region.start), Some(buffer.va()));
+    /// # Ok::<(), nv_host::Error>(())
+    /// ```
+    #[must_use]
+    pub fn neighbours(&self, address: u64) -> Neighbours {
+        self.inner.neighbours(address)
     }
 
     pub(crate) fn inner(&self) -> &Arc<ContextInner> {
         &self.inner
     }
 
-    pub(crate) fn allocate(&self, bytes: u64, placement: Placement) -> Result<Allocation, Error> {
-        self.inner.allocate(bytes, placement)
+    pub(crate) fn allocate(
+        &self,
+        bytes: u64,
+        placement: Placement,
+        what: Use,
+    ) -> Result<Allocation, Error> {
+        self.inner.allocate(bytes, placement, what)
     }
 
     /// Takes over memory that work in flight may still use.
@@ -233,14 +250,12 @@ impl Context {
 
     pub(crate) fn upload_bytes(&self, va: GpuVa, bytes: &[u8]) -> Result<(), Error> {
         let stream = self.inner.default_stream()?;
-        self.inner
-            .with_staging(|staging| staging.upload(&self.inner, &stream, va, bytes))
+        self.inner.staging.upload(&self.inner, &stream, va, bytes)
     }
 
     pub(crate) fn download_bytes(&self, va: GpuVa, bytes: &mut [u8]) -> Result<(), Error> {
         let stream = self.inner.default_stream()?;
-        self.inner
-            .with_staging(|staging| staging.download(&self.inner, &stream, va, bytes))
+        self.inner.staging.download(&self.inner, &stream, va, bytes)
     }
 }
 
@@ -251,6 +266,11 @@ impl ContextInner {
 
     pub(crate) fn space(&self) -> &Arc<AddressSpace> {
         &self.space
+    }
+
+    /// What memory lies at and around an address.
+    pub(crate) fn neighbours(&self, address: u64) -> Neighbours {
+        self.space.regions().around(address)
     }
 
     pub(crate) fn classes(&self) -> &ClassSet {
@@ -280,57 +300,41 @@ impl ContextInner {
     }
 
     /// Allocates; where memory is short, once more after what was given up has been freed.
-    pub(crate) fn allocate(&self, bytes: u64, placement: Placement) -> Result<Allocation, Error> {
-        self.reap();
-        match Allocation::new(&self.objects, &self.space, bytes, placement) {
-            Err(Error::OutOfMemory { .. }) if !lock(&self.retired).is_empty() => {
-                for stream in self.live_streams() {
-                    // A stream that cannot be waited for keeps its memory; the allocation then fails as before.
-                    // The caller may be a launch, which holds its stream's state.
-                    stream.settle(self.limit);
+    pub(crate) fn allocate(
+        &self,
+        bytes: u64,
+        placement: Placement,
+        what: Use,
+    ) -> Result<Allocation, Error> {
+        self.retired.reap_some();
+        match self.pool.allocate(bytes, placement, what) {
+            Err(Error::OutOfMemory { .. }) => {
+                if placement == Placement::Pinned {
+                    self.staging.trim(self);
                 }
-                self.reap();
-                Allocation::new(&self.objects, &self.space, bytes, placement)
+                if !self.retired.is_empty() {
+                    for stream in self.live_streams() {
+                        // A stream that cannot be waited for keeps its memory; the allocation then fails as before.
+                        // The caller may be a launch, which holds its stream's state.
+                        stream.settle(self.limit);
+                    }
+                    self.retired.reap();
+                }
+                self.pool.trim();
+                self.pool.allocate(bytes, placement, what)
             }
             result => result,
         }
     }
 
-    fn retire(&self, allocation: Arc<Allocation>) {
+    /// Takes over memory that work in flight may still use.
+    pub(crate) fn retire(&self, allocation: Arc<Allocation>) {
         // Of all streams, also of those that are just being dropped: their work goes on meanwhile.
         let running: Vec<_> = lock(&self.streams)
             .iter()
             .filter_map(|(_, progress)| progress.upgrade())
             .collect();
-        let after: Vec<_> = running
-            .iter()
-            .map(|progress| (Arc::downgrade(progress), progress.submitted()))
-            .zip(&running)
-            .filter(|((_, submitted), progress)| !progress.is_over(*submitted))
-            .map(|(after, _)| after)
-            .collect();
-        if !after.is_empty() {
-            lock(&self.retired).push(Retired { allocation, after });
-        }
-    }
-
-    /// Frees the memory whose work has ended.
-    fn reap(&self) {
-        let over: Vec<Retired> = {
-            let mut retired = lock(&self.retired);
-            if retired.is_empty() {
-                return;
-            }
-            retired
-                .extract_if(.., |retired| retired.is_over())
-                .collect()
-        };
-        // Freed here, with the lock no longer held.
-        drop(
-            over.into_iter()
-                .map(|retired| retired.allocation)
-                .collect::<Vec<_>>(),
-        );
+        self.retired.push(allocation, &running);
     }
 
     fn live_streams(&self) -> Vec<Arc<StreamInner>> {
@@ -385,16 +389,15 @@ impl ContextInner {
         }
     }
 
-    fn with_staging<R>(
-        &self,
-        use_staging: impl FnOnce(&mut Staging) -> Result<R, Error>,
-    ) -> Result<R, Error> {
-        let mut staging = lock(&self.staging);
-        let staging = match &mut *staging {
-            Some(staging) => staging,
-            none => none.insert(Staging::new(self)?),
-        };
-        use_staging(staging)
+    /// Waits until all work submitted so far on streams that live has ended; of a stream that died the error was told.
+    pub(crate) fn settle(&self) -> Result<(), Error> {
+        for stream in self.live_streams() {
+            let submitted = stream.submitted();
+            if !stream.is_over(submitted) {
+                stream.wait(self, submitted, self.limit)?;
+            }
+        }
+        Ok(())
     }
 
     /// Keeps stacks where they are until dropped.
@@ -442,3 +445,7 @@ impl ContextInner {
 
 #[cfg(all(test, feature = "sim"))]
 mod refusals;
+#[cfg(all(test, feature = "sim"))]
+mod small;
+#[cfg(all(test, feature = "sim"))]
+mod wrap;

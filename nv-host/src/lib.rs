@@ -64,11 +64,14 @@ pub use error::Error;
 pub use fault::{BadAccess, FaultReport, SmError};
 pub use launch::Launch;
 pub use mapping::Mapping;
-pub use memory::{Buffer, Element, Placement};
+pub use memory::{
+    Buffer, DeviceSlice, Element, Neighbours, NotRegistered, Page, PinnedBuffer, Place, Placement,
+    Region, Use,
+};
 pub use module::{Function, Module};
 pub use nv_proto::launch::{LimitedBy, Occupancy};
 pub use object::live_objects;
 pub use space::MapMode;
-pub use stream::{Event, Stream};
+pub use stream::{Download, Event, Rect, Stream};
 pub use symbol::Symbol;
 pub use system::Printed;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::Error;
 use crate::context::ContextInner;
-use crate::memory::{Allocation, Placement};
+use crate::memory::{Allocation, Placement, Use};
 
 /// Local memory set up for every thread that can run.
 #[derive(Clone, Debug, Default)]
@@ -48,7 +48,7 @@ impl LocalMemory {
             what: "local memory for each thread",
             bytes: per_thread.into(),
         })?;
-        let memory = context.allocate(bytes, Placement::Device)?;
+        let memory = context.allocate(bytes, Placement::Device, Use::Local)?;
         Ok(Self {
             per_thread,
             per_tpc,

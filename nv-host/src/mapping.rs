@@ -1,9 +1,14 @@
-//! Memory that the GPU sees too: reached by volatile access and copies, never by reference.
+//! Memory that the GPU sees too: reached by volatile access and by copies of relaxed atomics, never borrowed as
+//! values. Copies that race leave one or the other's words, as they do in memory, and nothing worse. Cells of 8 bytes
+//! copy as fast as `memcpy` does (measured: both as fast as memory is).
 #![allow(unsafe_code, reason = "the only file that touches GPU-visible memory")]
 
 use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use crate::Error;
+use crate::memory::Lender;
 
 /// A CPU mapping of GPU-visible memory. Dropping it unmaps.
 #[derive(Debug)]
@@ -13,7 +18,7 @@ pub struct Mapping {
     _owner: Owner,
 }
 
-/// Who keeps the pages.
+/// Who keeps the pages alive.
 #[derive(Debug)]
 #[allow(dead_code, reason = "held to be dropped")]
 enum Owner {
@@ -21,13 +26,15 @@ enum Owner {
     Pages(crate::sys::mmap::Pages),
     #[cfg(feature = "sim")]
     Sim(nv_sim::memory::Span),
+    Part(Arc<Mapping>),
+    Lent(Arc<Lender>),
 }
 
 // SAFETY: a mapping owns its pages, and every access through it is a volatile access or a copy to which no
 // Rust reference exists, so moving it to another thread is sound.
 unsafe impl Send for Mapping {}
-// SAFETY: as for `Send`: shared access makes no references; racing accesses are those that racing with the
-// device already are.
+// SAFETY: as for `Send`: shared access makes no references but to atomics; of racing accesses to single words, each
+// is one instruction, as of those that race with the device.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
@@ -49,6 +56,33 @@ impl Mapping {
             base,
             length: span.bytes(),
             _owner: Owner::Sim(span),
+        })
+    }
+
+    /// Memory that the program lent.
+    pub(crate) fn lent(lender: &Arc<Lender>) -> Self {
+        Self {
+            base: lender.base(),
+            length: lender.length(),
+            _owner: Owner::Lent(Arc::clone(lender)),
+        }
+    }
+
+    /// `length` bytes of `whole` from `offset` on, which keep all of it mapped; `None` where that is not inside. The
+    /// offset is a multiple of 8, so that what is aligned in the part is so in memory.
+    pub(crate) fn part(whole: &Arc<Self>, offset: u64, length: u64) -> Option<Self> {
+        let offset = usize::try_from(offset).ok()?;
+        let length = usize::try_from(length).ok()?;
+        whole.check(offset, length).ok()?;
+        if !offset.is_multiple_of(8) {
+            return None;
+        }
+        // Inside the mapping (checked above), so it neither wraps nor is null.
+        let base = NonNull::new(whole.base.as_ptr().wrapping_add(offset))?;
+        Some(Self {
+            base,
+            length,
+            _owner: Owner::Part(Arc::clone(whole)),
         })
     }
 
@@ -147,11 +181,18 @@ impl Mapping {
     /// # Errors
     /// [`Error::OutOfBounds`].
     pub fn write(&self, offset: usize, bytes: &[u8]) -> Result<(), Error> {
-        self.check(offset, bytes.len())?;
-        let target = self.base.as_ptr().wrapping_add(offset);
-        // SAFETY: both ranges are `bytes.len()` long and valid (checked above); no reference to the mapping
-        // exists, so they do not overlap as far as Rust can see.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len()) }
+        let target = Cells::of(self.bytes(offset, bytes.len())?);
+        let (head, rest) = bytes.split_at(target.head.len());
+        let (words, tail) = rest.as_chunks();
+        for (cell, byte) in target.head.iter().zip(head) {
+            cell.store(*byte, Ordering::Relaxed);
+        }
+        for (cell, word) in target.cells.iter().zip(words) {
+            cell.store(u64::from_ne_bytes(*word), Ordering::Relaxed);
+        }
+        for (cell, byte) in target.tail.iter().zip(tail) {
+            cell.store(*byte, Ordering::Relaxed);
+        }
         Ok(())
     }
 
@@ -160,11 +201,18 @@ impl Mapping {
     /// # Errors
     /// [`Error::OutOfBounds`].
     pub fn read(&self, offset: usize, bytes: &mut [u8]) -> Result<(), Error> {
-        self.check(offset, bytes.len())?;
-        let source = self.base.as_ptr().wrapping_add(offset);
-        // SAFETY: both ranges are `bytes.len()` long and valid (checked above); no reference to the mapping
-        // exists, so they do not overlap as far as Rust can see.
-        unsafe { std::ptr::copy_nonoverlapping(source, bytes.as_mut_ptr(), bytes.len()) }
+        let source = Cells::of(self.bytes(offset, bytes.len())?);
+        let (head, rest) = bytes.split_at_mut(source.head.len());
+        let (words, tail) = rest.as_chunks_mut();
+        for (byte, cell) in head.iter_mut().zip(source.head) {
+            *byte = cell.load(Ordering::Relaxed);
+        }
+        for (word, cell) in words.iter_mut().zip(source.cells) {
+            *word = cell.load(Ordering::Relaxed).to_ne_bytes();
+        }
+        for (byte, cell) in tail.iter_mut().zip(source.tail) {
+            *byte = cell.load(Ordering::Relaxed);
+        }
         Ok(())
     }
 
@@ -173,10 +221,97 @@ impl Mapping {
     /// # Errors
     /// [`Error::OutOfBounds`].
     pub fn fill(&self, offset: usize, length: usize, value: u8) -> Result<(), Error> {
-        self.check(offset, length)?;
-        let target = self.base.as_ptr().wrapping_add(offset);
-        // SAFETY: the range lies inside the mapping (checked above).
-        unsafe { std::ptr::write_bytes(target, value, length) }
+        let target = Cells::of(self.bytes(offset, length)?);
+        for cell in target.head.iter().chain(target.tail) {
+            cell.store(value, Ordering::Relaxed);
+        }
+        for cell in target.cells {
+            cell.store(u64::from_ne_bytes([value; 8]), Ordering::Relaxed);
+        }
         Ok(())
+    }
+
+    /// The bytes of a range, which others may change at any time.
+    fn bytes(&self, offset: usize, length: usize) -> Result<&[AtomicU8], Error> {
+        self.check(offset, length)?;
+        let first = self.base.as_ptr().wrapping_add(offset).cast();
+        // SAFETY: the range lies inside the mapping (checked above), which is readable and writable and stays while
+        // `self` does; an `AtomicU8` lies in memory as a byte does, and what others store breaks no reference to it.
+        Ok(unsafe { std::slice::from_raw_parts(first, length) })
+    }
+}
+
+/// Bytes as the whole cells that they hold, of the size that the copies go by, and what lies before and after.
+struct Cells<'a> {
+    head: &'a [AtomicU8],
+    cells: &'a [AtomicU64],
+    tail: &'a [AtomicU8],
+}
+
+impl<'a> Cells<'a> {
+    fn of(bytes: &'a [AtomicU8]) -> Self {
+        // SAFETY: eight atomic bytes that are aligned for it lie in memory as an atomic word does.
+        let (head, cells, tail) = unsafe { bytes.align_to() };
+        Self { head, cells, tail }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::Page;
+
+    #[test]
+    fn every_alignment_and_length_is_copied_and_nothing_beside_it() {
+        let lender = Arc::new(Lender::of_pages(Page::zeroed(1)));
+        let mapping = Mapping::lent(&lender);
+        let all = |mapping: &Mapping| {
+            let mut bytes = [0; 96];
+            mapping.read(0, &mut bytes).unwrap();
+            bytes
+        };
+        for offset in 0..24 {
+            for length in 0..48 {
+                let bytes: Vec<u8> = (0..length).map(|i| (i * 5 + offset) as u8 | 1).collect();
+                mapping.fill(0, 96, 0xa0).unwrap();
+                mapping.write(offset, &bytes).unwrap();
+                let mut expected = [0xa0; 96];
+                expected[offset..offset + length].copy_from_slice(&bytes);
+                assert_eq!(all(&mapping), expected);
+                let mut back = vec![0; length];
+                mapping.read(offset, &mut back).unwrap();
+                assert_eq!(back, bytes);
+                mapping.fill(offset, length, 0x3c).unwrap();
+                expected[offset..offset + length].fill(0x3c);
+                assert_eq!(all(&mapping), expected);
+            }
+        }
+        for (offset, length) in [(4096, 1), (4090, 7), (usize::MAX, 1), (0, 4097)] {
+            let outside = mapping.write(offset, &vec![0; length]);
+            assert!(matches!(outside, Err(Error::OutOfBounds { .. })));
+            let outside = mapping.read(offset, &mut vec![0; length]);
+            assert!(matches!(outside, Err(Error::OutOfBounds { .. })));
+            let outside = mapping.fill(offset, length, 0);
+            assert!(matches!(outside, Err(Error::OutOfBounds { .. })));
+        }
+        mapping.write(4096, &[]).unwrap();
+    }
+
+    #[test]
+    fn a_part_is_inside_and_keeps_the_whole() {
+        let lender = Arc::new(Lender::of_pages(Page::zeroed(1)));
+        let whole = Arc::new(Mapping::lent(&lender));
+        let part = Mapping::part(&whole, 512, 64).unwrap();
+        part.write(8, &[7; 8]).unwrap();
+        assert_eq!(whole.read_u64(520), 0x0707_0707_0707_0707);
+        assert!(part.fill(60, 5, 0).is_err());
+        for (offset, length) in [(4090, 8), (4096, 8), (4, 8), (u64::MAX - 7, 16)] {
+            assert!(Mapping::part(&whole, offset, length).is_none(), "{offset}");
+        }
+        drop(whole);
+        assert_eq!(part.read_u32(8), 0x0707_0707);
+        assert_eq!(Arc::strong_count(&lender), 2);
+        drop(part);
+        assert_eq!(Arc::strong_count(&lender), 1);
     }
 }

@@ -1,6 +1,16 @@
 //! Memory that the GPU can reach: allocations, and typed buffers over them.
 
+mod allocation;
+mod blocks;
+mod pinned;
+mod pool;
+mod regions;
+mod registered;
+mod retired;
+mod slice;
+
 use std::marker::PhantomData;
+use std::ops::RangeBounds;
 use std::sync::Arc;
 
 use nv_proto::unit::GpuVa;
@@ -8,9 +18,18 @@ use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use crate::args::Arg;
 use crate::context::Context;
-use crate::object::RmObject;
-use crate::space::AddressSpace;
-use crate::{Error, Mapping, calls};
+use crate::{Error, Mapping};
+
+pub(crate) use allocation::Allocation;
+pub use pinned::PinnedBuffer;
+pub(crate) use pool::Pool;
+pub(crate) use regions::Regions;
+pub use regions::{Neighbours, Region, Use};
+pub(crate) use registered::Lender;
+pub use registered::{NotRegistered, Page};
+pub(crate) use retired::RetireList;
+pub(crate) use slice::sealed;
+pub use slice::{DeviceSlice, Place};
 
 /// Where memory lies and who can reach it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -24,72 +43,6 @@ pub enum Placement {
     Pinned,
 }
 
-/// One allocation, mapped for the GPU and, by placement, for the CPU. Dropping it frees it at once: who may
-/// still have work in flight on it hands it to the device, which waits.
-#[derive(Debug)]
-pub(crate) struct Allocation {
-    space: Arc<AddressSpace>,
-    va: GpuVa,
-    bytes: u64,
-    /// Ends before the memory object does.
-    mapping: Option<Mapping>,
-    memory: RmObject,
-}
-
-impl Allocation {
-    /// Allocates and maps `bytes`, rounded up to whole pages.
-    pub(crate) fn new(
-        objects: &calls::Objects,
-        space: &Arc<AddressSpace>,
-        bytes: u64,
-        placement: Placement,
-    ) -> Result<Self, Error> {
-        let (memory, bytes) = calls::memory(objects, bytes, placement)?;
-        let mapping = match placement {
-            Placement::Device => None,
-            _ => Some(calls::map_memory(
-                objects,
-                memory.handle(),
-                bytes,
-                placement,
-            )?),
-        };
-        let va = space.map(memory.handle(), bytes)?;
-        Ok(Self {
-            space: Arc::clone(space),
-            va,
-            bytes,
-            mapping,
-            memory,
-        })
-    }
-
-    /// Its first address.
-    pub(crate) fn va(&self) -> GpuVa {
-        self.va
-    }
-
-    /// The memory object.
-    pub(crate) fn handle(&self) -> nv_proto::unit::Handle {
-        self.memory.handle()
-    }
-
-    /// The CPU's view.
-    pub(crate) fn mapping(&self) -> Result<&Mapping, Error> {
-        self.mapping.as_ref().ok_or_else(|| {
-            Error::Unsupported(
-                "this memory has no CPU mapping; allocate it as host-visible or pinned".into(),
-            )
-        })
-    }
-}
-
-impl Drop for Allocation {
-    fn drop(&mut self) {
-        self.space.unmap(self.memory.handle(), self.va, self.bytes);
-    }
-}
-
 /// A value that may lie in GPU memory: any bytes make one, and it has no padding and no references.
 pub trait Element: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static {}
 impl<T: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static> Element for T {}
@@ -98,6 +51,10 @@ impl<T: FromBytes + IntoBytes + Immutable + Copy + Send + Sync + 'static> Elemen
 ///
 /// Work that was submitted keeps running when a buffer is dropped: the memory is freed once all work that was
 /// submitted before the drop has ended.
+///
+/// Buffers of up to half a slab (1 MiB of GPU memory, 256 KiB of host memory) are cut from memory that is mapped
+/// already, at multiples of 512 bytes: making and dropping them makes no call to the driver, and a kernel that runs
+/// past the end of one may meet its neighbour rather than a fault.
 #[derive(Debug)]
 pub struct Buffer<T: Element> {
     context: Context,
@@ -119,16 +76,25 @@ impl<T: Element> Buffer<T> {
                 "a buffer holds at least one byte".into(),
             ));
         }
-        let allocation = Arc::new(context.allocate(bytes as u64, placement)?);
-        let va = allocation.va();
-        Ok(Self {
+        let allocation = context.allocate(bytes as u64, placement, Use::Buffer)?;
+        Ok(Self::of(context, allocation, placement, len))
+    }
+
+    /// `len` values that lie in `allocation`.
+    pub(super) fn of(
+        context: &Context,
+        allocation: Allocation,
+        placement: Placement,
+        len: usize,
+    ) -> Self {
+        Self {
             context: context.clone(),
-            allocation: Some(allocation),
             placement,
-            va,
+            va: allocation.va(),
+            allocation: Some(Arc::new(allocation)),
             len,
             _values: PhantomData,
-        })
+        }
     }
 
     /// How many values it holds.
@@ -167,16 +133,45 @@ impl<T: Element> Buffer<T> {
         &self.context
     }
 
-    /// Copies `values` into the buffer from its start and waits until they are there.
+    /// A part of the buffer.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a range that is not inside.
+    ///
+    /// # Examples
+    /// ```
+    /// let device = nv_host::Device::open_best()?;
+    /// let buffer = device.upload(&[1, 2, 3, 4, 5])?;
+    /// let middle = buffer.slice(1..4)?;
+    /// middle.write(&[0, 0])?;
+    /// assert_eq!(buffer.read()?, [1, 0, 0, 4, 5]);
+    /// # Ok::<(), nv_host::Error>(())
+    /// ```
+    pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<DeviceSlice<'_, T>, Error> {
+        self.whole().slice(range)
+    }
+
+    /// All of it, as a slice.
+    pub(crate) fn whole(&self) -> DeviceSlice<'_, T> {
+        DeviceSlice {
+            context: &self.context,
+            placement: self.placement,
+            va: self.va,
+            len: self.len,
+            mapping: self.mapping().map(|mapping| (mapping, 0)),
+            uses: None,
+            _values: PhantomData,
+        }
+    }
+
+    /// Copies `values` into the buffer from its start, once all work submitted before on the context's own stream has
+    /// ended, and waits until they are there. Work on other streams is waited for with its
+    /// [`Event`](crate::Event)s.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] when there are more values than the buffer holds; whatever the copy meets.
     pub fn write(&self, values: &[T]) -> Result<(), Error> {
-        self.check(values.len())?;
-        match self.mapping() {
-            Some(mapping) => mapping.write(0, values.as_bytes()),
-            None => self.context.upload_bytes(self.va, values.as_bytes()),
-        }
+        self.whole().write(values)
     }
 
     /// Copies `values.len()` values out of the buffer from its start, once all work submitted before has ended
@@ -185,14 +180,7 @@ impl<T: Element> Buffer<T> {
     /// # Errors
     /// [`Error::InvalidArgument`] when more values are asked for than the buffer holds; whatever the copy meets.
     pub fn read_into(&self, values: &mut [T]) -> Result<(), Error> {
-        self.check(values.len())?;
-        match self.mapping() {
-            Some(mapping) if self.placement == Placement::Pinned => {
-                self.context.inner().synchronize_default()?;
-                mapping.read(0, values.as_mut_bytes())
-            }
-            _ => self.context.download_bytes(self.va, values.as_mut_bytes()),
-        }
+        self.whole().read_into(values)
     }
 
     /// All values, as [`Buffer::read_into`].
@@ -200,9 +188,7 @@ impl<T: Element> Buffer<T> {
     /// # Errors
     /// Whatever the copy meets.
     pub fn read(&self) -> Result<Vec<T>, Error> {
-        let mut values = vec![T::new_zeroed(); self.len];
-        self.read_into(&mut values)?;
-        Ok(values)
+        self.whole().read()
     }
 
     /// The CPU's view, for host-visible and pinned buffers.
@@ -213,14 +199,21 @@ impl<T: Element> Buffer<T> {
             .and_then(|allocation| allocation.mapping().ok())
     }
 
-    fn check(&self, values: usize) -> Result<(), Error> {
-        if values > self.len {
-            return Err(Error::InvalidArgument(format!(
-                "{values} values do not fit a buffer of {}",
-                self.len
-            )));
+    /// Frees the memory now: all work that may use it has ended.
+    pub(super) fn end(mut self) -> Result<(), Error> {
+        // What shares it frees it.
+        let shared = || Error::InvalidArgument("the buffer's memory is still used".into());
+        let allocation = self.allocation.take().ok_or_else(shared)?;
+        match Arc::try_unwrap(allocation) {
+            Ok(allocation) => {
+                drop(allocation);
+                Ok(())
+            }
+            Err(allocation) => {
+                self.allocation = Some(allocation);
+                Err(shared())
+            }
         }
-        Ok(())
     }
 }
 
@@ -239,5 +232,23 @@ impl<T: Element> Arg for Buffer<T> {
 
     fn context(&self) -> Option<&Context> {
         Some(&self.context)
+    }
+}
+
+impl<T: Element> sealed::Sealed for Buffer<T> {}
+
+impl<T: Element> Place for Buffer<T> {
+    type Element = T;
+
+    fn context(&self) -> &Context {
+        &self.context
+    }
+
+    fn va(&self) -> GpuVa {
+        self.va
+    }
+
+    fn len(&self) -> usize {
+        self.len
     }
 }

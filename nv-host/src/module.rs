@@ -16,7 +16,7 @@ use crate::Error;
 use crate::context::{Context, lock};
 use crate::fatbin;
 use crate::launch::{ShapeCache, occupancy};
-use crate::memory::{Allocation, Element, Placement};
+use crate::memory::{Allocation, Element, Placement, Use};
 use crate::symbol::Symbol;
 use crate::system::{Printed, System};
 
@@ -73,7 +73,7 @@ impl Module {
         let mut places = vec![0; parsed.section_count()];
         let plan = parsed.plan(Layout::default(), &mut places).map_err(bad)?;
         let bytes = plan.size().saturating_add(PREFETCH_SLACK);
-        let code = context.allocate(bytes, Placement::HostVisible)?;
+        let code = context.allocate(bytes, Placement::HostVisible, Use::Code)?;
         let base = code.va();
 
         let length = usize::try_from(plan.size()).map_err(|_| Error::OutOfMemory {

@@ -57,6 +57,21 @@ impl RmObject {
         }
     }
 
+    /// Takes over an object that exists.
+    pub(crate) fn adopt(driver: &Arc<dyn Driver>, parent: Handle, handle: Handle) -> Self {
+        Self::own(driver, parent, handle)
+    }
+
+    /// Frees it now. After that there is nothing left to drop.
+    pub(crate) fn end(&mut self) -> Result<(), Error> {
+        let handle = std::mem::replace(&mut self.handle, Handle::NULL);
+        if handle == Handle::NULL {
+            return Ok(());
+        }
+        LIVE.fetch_sub(1, Ordering::Relaxed);
+        self.driver.free(self.parent, handle)
+    }
+
     /// Its handle.
     pub(crate) fn handle(&self) -> Handle {
         self.handle
@@ -66,7 +81,6 @@ impl RmObject {
 impl Drop for RmObject {
     fn drop(&mut self) {
         // An object whose parent is gone is gone too: the status tells nothing that could be acted on.
-        let _ = self.driver.free(self.parent, self.handle);
-        LIVE.fetch_sub(1, Ordering::Relaxed);
+        let _ = self.end();
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use nv_proto::unit::{GpuVa, Handle};
 
 use crate::driver::Driver;
+use crate::memory::Regions;
 use crate::object::RmObject;
 use crate::va::VaAllocator;
 use crate::{Error, calls};
@@ -44,6 +45,7 @@ pub(crate) struct AddressSpace {
     mapper: Mapper,
     vaspace: RmObject,
     addresses: Mutex<VaAllocator>,
+    regions: Regions,
 }
 
 /// What makes the mappings.
@@ -78,12 +80,18 @@ impl AddressSpace {
             mapper,
             vaspace,
             addresses: Mutex::new(VaAllocator::new(FIRST_VA, VA_BYTES)),
+            regions: Regions::default(),
         })
     }
 
     /// The RM object of the space.
     pub(crate) fn handle(&self) -> Handle {
         self.vaspace.handle()
+    }
+
+    /// What is in use in it.
+    pub(crate) fn regions(&self) -> &Regions {
+        &self.regions
     }
 
     /// How it maps.

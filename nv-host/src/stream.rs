@@ -3,6 +3,7 @@
 mod copies;
 mod launches;
 mod queue;
+mod transfers;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +11,10 @@ use std::time::Duration;
 use crate::Error;
 use crate::context::{Context, lock};
 use crate::launch::Launch;
-use crate::memory::{Buffer, Element};
 use crate::module::Function;
 
 pub(crate) use queue::{Progress, StreamInner};
+pub use transfers::{Download, Rect};
 
 /// Work that runs in the order in which it was submitted, beside that of other streams.
 ///
@@ -46,35 +47,6 @@ impl Stream {
     /// Begins a launch of `function`; [`Launch::submit`] ends it.
     pub fn launch<'a>(&'a self, function: &'a Function) -> Launch<'a> {
         Launch::new(self, function)
-    }
-
-    /// Copies all of `source` to the start of `target`; it returns once the copy is submitted.
-    ///
-    /// # Errors
-    /// [`Error::InvalidArgument`] when `target` is shorter or of another context.
-    pub fn copy<T: Element>(&self, target: &Buffer<T>, source: &Buffer<T>) -> Result<Event, Error> {
-        if source.len() > target.len() {
-            return Err(Error::InvalidArgument(format!(
-                "{} values do not fit a buffer of {}",
-                source.len(),
-                target.len()
-            )));
-        }
-        for buffer in [target.context(), source.context()] {
-            if !Arc::ptr_eq(buffer.inner(), self.context.inner()) {
-                return Err(Error::InvalidArgument("a buffer of another context".into()));
-            }
-        }
-        let value = self.inner.copy(
-            self.context.inner(),
-            target.va(),
-            source.va(),
-            source.bytes() as u64,
-        )?;
-        Ok(Event {
-            stream: self.clone(),
-            value,
-        })
     }
 
     /// The moment after all work submitted so far.
@@ -137,6 +109,11 @@ impl Stream {
 }
 
 impl Event {
+    /// The stream, and its timeline's value.
+    pub(crate) fn parts(&self) -> (&Arc<StreamInner>, u64) {
+        (&self.stream.inner, self.value)
+    }
+
     /// Whether it is reached.
     #[must_use]
     pub fn is_reached(&self) -> bool {

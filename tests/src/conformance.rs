@@ -7,6 +7,7 @@
     reason = "test code: a broken expectation ends the test"
 )]
 
+pub mod copies;
 pub mod faults;
 pub mod kernels;
 pub mod memory;

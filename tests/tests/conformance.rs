@@ -10,7 +10,9 @@ macro_rules! suite {
         mod $name {
             use super::*;
             suite!(@cases $options, [$($ignore)?], suite, info);
-            suite!(@cases $options, [$($ignore)?], suite::memory, memory, copies, large_copy, early_drop);
+            suite!(@cases $options, [$($ignore)?], suite::memory, memory, slices, pinned, registered, early_drop);
+            suite!(@cases $options, [$($ignore)?], suite::copies, copies, parts, copies_2d, fills, copies_async,
+                large_copy, copies_by_threads);
             suite!(@cases $options, [$($ignore)?], suite::kernels, vadd, reduction, local_memory, generic_pointers,
                 bad_launches, bad_files, fatbins);
             suite!(@cases $options, [$($ignore)?], suite::streams, flow_control, long_stream, streams, threads,

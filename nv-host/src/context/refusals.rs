@@ -16,15 +16,35 @@ use crate::driver::{Kind, MapCpu, MapDma, sealed};
 
 /// A simulated driver that refuses one call: the one that `left` counts down to.
 #[derive(Debug)]
-struct Refusing {
+pub(super) struct Refusing {
     driver: SimDriver,
     left: AtomicUsize,
+    /// Calls that end something, which are never refused.
+    ended: AtomicUsize,
 }
 
 /// Refuses nothing.
 const NEVER: usize = usize::MAX / 2;
 
 impl Refusing {
+    /// One that refuses nothing.
+    pub(super) fn nothing(driver: SimDriver) -> Self {
+        Self {
+            driver,
+            left: AtomicUsize::new(NEVER),
+            ended: AtomicUsize::new(0),
+        }
+    }
+
+    /// How many calls were made, so far nothing having been refused.
+    pub(super) fn calls(&self) -> usize {
+        NEVER - self.left.load(Ordering::SeqCst) + self.ended.load(Ordering::SeqCst)
+    }
+
+    fn end(&self) {
+        self.ended.fetch_add(1, Ordering::SeqCst);
+    }
+
     fn count(&self) -> Result<(), Error> {
         if self.left.fetch_sub(1, Ordering::SeqCst) != 0 {
             return Ok(());
@@ -86,6 +106,7 @@ impl Driver for Refusing {
 
     // What ends something is not refused: there would be no other way to give it back.
     fn free(&self, parent: Handle, object: Handle) -> Result<(), Error> {
+        self.end();
         self.driver.free(parent, object)
     }
 
@@ -116,6 +137,7 @@ impl Driver for Refusing {
         memory: Handle,
         va: GpuVa,
     ) -> Result<(), Error> {
+        self.end();
         self.driver.unmap_dma(device, virtual_memory, memory, va)
     }
 
@@ -139,7 +161,9 @@ impl Driver for Refusing {
             UnregisterGpu::COMMAND,
             UnregisterGpuVaspace::COMMAND,
         ];
-        if !ends.contains(&command) {
+        if ends.contains(&command) {
+            self.end();
+        } else {
             self.count()?;
         }
         // SAFETY: the caller's promise is the same.
@@ -190,10 +214,7 @@ fn whichever_call_is_refused_all_is_given_back() {
             ..Options::default()
         };
         let machine = Machine::new(&[Chip::Gh100]).unwrap();
-        let driver = Arc::new(Refusing {
-            driver: open_in(Arc::clone(&machine), 0).unwrap(),
-            left: AtomicUsize::new(NEVER),
-        });
+        let driver = Arc::new(Refusing::nothing(open_in(Arc::clone(&machine), 0).unwrap()));
         let left = || (machine.object_count(), machine.vidmem_used(0));
         let before = left();
         session(&driver, &options, &cubin).unwrap();
@@ -257,7 +278,7 @@ fn memory_that_is_short_is_no_deadlock() {
         stream.launch(&endless).arg(&flag).submit().unwrap();
         // What is given up while it is in use.
         drop(context.alloc::<u8>(1 << 20).unwrap());
-        assert_eq!(lock(&context.inner().retired).len(), 1);
+        assert_eq!(context.inner().retired.len(), 1);
         let local = local.function("loc").unwrap();
         let launch = stream.launch(&local).arg(&flag).arg(&flag).arg(1_i32);
         let launched = launch.submit().map(drop);

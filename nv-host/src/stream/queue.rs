@@ -10,7 +10,9 @@ use nv_proto::push::host::{SemAcquire, SemRelease, SetObject};
 use nv_proto::push::{PushWriter, Subchannel};
 
 use crate::Error;
-use crate::channel::{COMMAND_BYTES, COMMANDS, Channel, LAUNCH_BYTES, RING_ENTRIES, TIMELINE};
+use crate::channel::{
+    COMMAND_BYTES, COMMANDS, Channel, ENGINE_SEMAPHORE, LAUNCH_BYTES, RING_ENTRIES, TIMELINE,
+};
 use crate::context::{ContextInner, lock};
 use crate::fault::FaultReport;
 use crate::group::Group;
@@ -121,6 +123,8 @@ pub(super) struct State {
     /// By ring slot.
     marks: Box<[Mark]>,
     pending: Pending,
+    /// Counts copies: what a copy engine without 64-bit payloads signals.
+    pub(super) copies: u32,
     /// The local memory that the channel was last told of.
     pub(super) local: LocalMemory,
     /// The modules that the channel's instruction caches are up to date with.
@@ -140,14 +144,28 @@ const WORDS: usize = 96;
 impl StreamInner {
     /// Makes a stream in `group` and sets its channel up.
     pub(crate) fn new(context: &ContextInner, group: &Arc<Group>) -> Result<Self, Error> {
+        Self::starting_at(context, group, 0, 0)
+    }
+
+    /// A stream as after `submissions`, a multiple of the ring's entries, and `copies`.
+    pub(crate) fn starting_at(
+        context: &ContextInner,
+        group: &Arc<Group>,
+        submissions: u64,
+        copies: u32,
+    ) -> Result<Self, Error> {
         let channel = Channel::new(context, group)?;
+        let page = channel.page_memory().mapping()?;
+        page.write_u64(TIMELINE, submissions);
+        page.write_u32(ENGINE_SEMAPHORE, copies);
         let slots = RING_ENTRIES as usize;
         let state = State {
-            cursor: RingCursor::new(RING_ENTRIES)?,
+            cursor: RingCursor::starting_at(RING_ENTRIES, submissions)?,
             commands: Ring::new(COMMAND_BYTES),
             launches: Ring::new(LAUNCH_BYTES),
             marks: vec![Mark::default(); slots].into_boxed_slice(),
             pending: Pending::Nothing,
+            copies,
             local: LocalMemory::default(),
             code_generation: 0,
             scratch: LaunchScratch::new(context)?,
@@ -156,7 +174,7 @@ impl StreamInner {
             fault: None,
         };
         let progress = Arc::new(Progress {
-            submitted: AtomicU64::new(0),
+            submitted: AtomicU64::new(submissions),
             page: Arc::clone(channel.page_memory()),
             cut_off: AtomicBool::new(false),
             group: Arc::clone(group),

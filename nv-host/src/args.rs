@@ -1,8 +1,11 @@
 //! Kernel arguments: values that lie in constant bank 0 as the kernel's parameter table says.
 
+use std::sync::Arc;
+
 use nv_proto::unit::GpuVa;
 
 use crate::context::Context;
+use crate::memory::Allocation;
 
 /// A value that can be passed to a kernel by value.
 ///
@@ -13,6 +16,11 @@ pub trait Arg {
 
     /// The context that the argument means something in; `None` for a plain value.
     fn context(&self) -> Option<&Context> {
+        None
+    }
+
+    /// What keeps the memory that the argument points to, for a graph to hold; `None` for a plain value.
+    fn hold(&self) -> Option<Hold> {
         None
     }
 }
@@ -52,5 +60,40 @@ impl<A: Arg + ?Sized> Arg for &A {
 
     fn context(&self) -> Option<&Context> {
         (**self).context()
+    }
+
+    fn hold(&self) -> Option<Hold> {
+        (**self).hold()
+    }
+}
+
+/// What keeps memory of the GPU, also when the buffer that it came with is dropped. Memory that nothing keeps any
+/// more is freed once the work submitted until then has ended.
+#[derive(Debug)]
+pub struct Hold {
+    context: Context,
+    /// `Some` until dropped.
+    allocation: Option<Arc<Allocation>>,
+}
+
+impl Hold {
+    pub(crate) fn new(context: &Context, allocation: Arc<Allocation>) -> Self {
+        Self {
+            context: context.clone(),
+            allocation: Some(allocation),
+        }
+    }
+
+    /// The memory.
+    pub(crate) fn allocation(&self) -> Option<&Allocation> {
+        self.allocation.as_deref()
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if let Some(allocation) = self.allocation.take() {
+            self.context.retire(allocation);
+        }
     }
 }

@@ -173,6 +173,13 @@ impl Channel {
         Ok(())
     }
 
+    /// An entry of the ring as it lies there, for what comes after a fault: the GPU's memory may not be what was
+    /// written to it.
+    pub(crate) fn entry(&self, slot: u32) -> Option<u64> {
+        let area = self.area().ok()?;
+        Some(area.read_u64(usize_of(RING) + slot as usize * GpEntry::BYTES))
+    }
+
     /// What the GPU says went wrong on this channel, if anything.
     pub(crate) fn notification(&self) -> Option<Notification> {
         let page = self.page.mapping().ok()?;

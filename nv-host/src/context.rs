@@ -10,19 +10,22 @@ use nv_proto::class::ClassSet;
 use nv_proto::unit::GpuVa;
 
 use crate::Error;
+use crate::args::Hold;
 use crate::calls::{self, Objects};
 use crate::device::{Info, MemoryInfo, Options};
 use crate::driver::{Doorbell, Driver};
+use crate::fault::{MemoryPlace, Submission};
 use crate::group::Group;
 use crate::local::LocalMemory;
 use crate::memory::{
     Allocation, Buffer, Element, Neighbours, PinnedBuffer, Placement, Pool, RetireList, Use,
 };
-use crate::module::{CodeMap, Module};
+use crate::module::{CodeMap, Module, ModuleInner};
 use crate::object::RmObject;
+use crate::profile::Sink;
 use crate::space::{AddressSpace, MapMode};
 use crate::staging::Staging;
-use crate::stream::{Progress, Stream, StreamInner};
+use crate::stream::{Progress, Stream, StreamInner, TimePool};
 
 /// An address space of a GPU with its memory, its modules and its streams.
 ///
@@ -47,8 +50,18 @@ pub(crate) struct ContextInner {
     pool: Arc<Pool>,
     group: Mutex<Option<Arc<Group>>>,
     pub(crate) code: Mutex<CodeMap>,
+    /// The memory of graphs, for fault reports to read their descriptors from.
+    graphs: Mutex<Vec<Weak<Hold>>>,
+    /// The kernels of our own, while a stream keeps them.
+    pub(crate) builtin: Mutex<Weak<ModuleInner>>,
     /// Counts modules loaded: a stream that has not seen the newest drops its instruction caches first.
     code_generation: AtomicU64,
+    /// The profile that new streams record for too.
+    pub(crate) profile: Mutex<Option<Arc<Sink>>>,
+    /// Where the times of recorded events go.
+    pub(crate) times: Arc<Mutex<TimePool>>,
+    /// Counts streams made.
+    streams_made: AtomicU64,
     doorbell: Arc<Doorbell>,
     space: Arc<AddressSpace>,
     _usermode: RmObject,
@@ -84,11 +97,16 @@ impl Context {
             streams: Mutex::default(),
             retired: RetireList::default(),
             local: Mutex::default(),
-            stacks: RwLock::default(),
             pool: Arc::new(Pool::new(&objects, &space)),
+            stacks: RwLock::default(),
             group: Mutex::default(),
             code: Mutex::default(),
+            graphs: Mutex::default(),
+            builtin: Mutex::default(),
             code_generation: AtomicU64::new(0),
+            profile: Mutex::default(),
+            times: Arc::default(),
+            streams_made: AtomicU64::new(0),
             doorbell: Arc::new(doorbell),
             space,
             _usermode: usermode,
@@ -273,6 +291,16 @@ impl ContextInner {
         self.space.regions().around(address)
     }
 
+    /// Where an address lies among the memory of the context.
+    pub(crate) fn place(&self, address: u64) -> MemoryPlace {
+        let regions = self.space.regions();
+        MemoryPlace::of(
+            address,
+            &regions.around(address),
+            regions.buffers_around(address),
+        )
+    }
+
     pub(crate) fn classes(&self) -> &ClassSet {
         &self.info.classes
     }
@@ -287,6 +315,29 @@ impl ContextInner {
 
     pub(crate) fn limit(&self) -> Duration {
         self.limit
+    }
+
+    /// Has fault reports look into the memory of a graph.
+    pub(crate) fn add_graph(&self, memory: &Arc<Hold>) {
+        let mut graphs = lock(&self.graphs);
+        graphs.retain(|graph| graph.strong_count() > 0);
+        graphs.push(Arc::downgrade(memory));
+    }
+
+    /// Copies out of a graph's memory; `false` for an address that is in none.
+    pub(crate) fn read_graphs(&self, va: GpuVa, bytes: &mut [u8]) -> bool {
+        // Given up, if these are the last to keep it, with the lock no longer held.
+        let graphs: Vec<_> = lock(&self.graphs)
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect();
+        graphs.iter().any(|graph| {
+            let place = graph.allocation().and_then(|memory| {
+                let offset = usize::try_from(va.0.checked_sub(memory.va().0)?).ok()?;
+                memory.mapping().ok()?.read(offset, bytes).ok()
+            });
+            place.is_some()
+        })
     }
 
     /// How many modules were loaded so far.
@@ -337,7 +388,7 @@ impl ContextInner {
         self.retired.push(allocation, &running);
     }
 
-    fn live_streams(&self) -> Vec<Arc<StreamInner>> {
+    pub(crate) fn live_streams(&self) -> Vec<Arc<StreamInner>> {
         let mut streams = lock(&self.streams);
         streams.retain(|(_, progress)| progress.strong_count() > 0);
         streams
@@ -346,23 +397,53 @@ impl ContextInner {
             .collect()
     }
 
-    fn new_stream(&self) -> Result<Arc<StreamInner>, Error> {
-        let group = {
-            let mut group = lock(&self.group);
-            match &*group {
-                Some(group) if group.is_open() => Arc::clone(group),
-                _ => {
-                    let new = Arc::new(Group::new(&self.objects, &self.space, &self.doorbell)?);
-                    *group = Some(Arc::clone(&new));
-                    new
-                }
+    /// What other streams of a stream's group have in flight, as far as nobody uses them just now.
+    pub(crate) fn in_flight_beside(&self, stream: &StreamInner) -> Vec<Submission> {
+        self.live_streams()
+            .iter()
+            .filter_map(|other| other.in_flight_if_beside(self, stream))
+            .collect()
+    }
+
+    /// The group that new channels belong to.
+    fn open_group(&self) -> Result<Arc<Group>, Error> {
+        let mut group = lock(&self.group);
+        match &*group {
+            Some(group) if group.is_open() => Ok(Arc::clone(group)),
+            _ => {
+                let new = Arc::new(Group::new(&self.objects, &self.space, &self.doorbell)?);
+                *group = Some(Arc::clone(&new));
+                Ok(new)
             }
-        };
-        let stream = Arc::new(StreamInner::new(self, &group)?);
+        }
+    }
+
+    /// A stream that touches no memory but its own, and is in no list.
+    pub(crate) fn lone_stream(&self) -> Result<StreamInner, Error> {
+        StreamInner::new(self, &self.open_group()?, u64::MAX)
+    }
+
+    /// The same in a group of its own: what becomes of it leaves all others alone.
+    pub(crate) fn stream_apart(&self) -> Result<StreamInner, Error> {
+        let group = Group::new(&self.objects, &self.space, &self.doorbell)?;
+        StreamInner::new(self, &Arc::new(group), u64::MAX)
+    }
+
+    fn new_stream(&self) -> Result<Arc<StreamInner>, Error> {
+        let group = self.open_group()?;
+        let id = self.streams_made.fetch_add(1, Ordering::Relaxed);
+        let stream = Arc::new(StreamInner::new(self, &group, id)?);
         let known = (Arc::downgrade(&stream), Arc::downgrade(stream.progress()));
         let mut streams = lock(&self.streams);
         streams.retain(|(_, progress)| progress.strong_count() > 0);
         streams.push(known);
+        drop(streams);
+        // Held meanwhile, so that a profile that ends now finds the stream recording or not, and nothing between.
+        let profile = lock(&self.profile);
+        if let Some(profile) = &*profile {
+            stream.record(self, profile)?;
+        }
+        drop(profile);
         Ok(stream)
     }
 
@@ -425,11 +506,20 @@ impl ContextInner {
                         what: "work of a stream, before local memory can grow for another,"
                             .to_owned(),
                         limit: self.limit,
+                        report: None,
                     });
                 }
             }
         }
         Ok(alone)
+    }
+
+    /// The bytes for each thread of the local memory that a launch gets which needs `per_thread`.
+    pub(crate) fn local_bytes_for(&self, per_thread: u32) -> u32 {
+        match per_thread {
+            0 => 0,
+            bytes => LocalMemory::rounded(bytes).max(lock(&self.local).per_thread),
+        }
     }
 
     /// Local memory of at least `per_thread` bytes for every thread that can run; it grows, and what streams

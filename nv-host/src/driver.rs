@@ -23,6 +23,8 @@ use crate::{Error, Mapping};
 
 #[cfg(feature = "sim")]
 pub mod sim;
+#[cfg(feature = "tracing")]
+pub mod traced;
 
 /// Which driver answers.
 #[derive(Clone, Debug, Eq, PartialEq)]

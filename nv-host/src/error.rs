@@ -98,12 +98,15 @@ pub enum Error {
         reason: String,
     },
     /// A wait ran out of time.
-    #[error("{what} did not finish within {limit:?}")]
+    #[error("{what} did not finish within {limit:?}{}", details(.report.as_ref()))]
     Timeout {
         /// What was waited for.
         what: String,
         /// The limit.
         limit: Duration,
+        /// What is known of the work, where it is that of a stream. [`Stream::diagnose`](crate::Stream::diagnose) asks
+        /// the driver for more.
+        report: Option<Arc<FaultReport>>,
     },
     /// The GPU stopped.
     #[error("{0}")]
@@ -124,6 +127,10 @@ pub enum Error {
     /// Something could not be decoded.
     #[error(transparent)]
     Decode(#[from] nv_proto::DecodeError),
+}
+
+fn details(report: Option<&Arc<FaultReport>>) -> String {
+    report.map_or_else(String::new, |report| report.details().to_string())
 }
 
 /// Names for people; nothing is "none".

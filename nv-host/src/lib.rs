@@ -26,12 +26,14 @@ pub mod driver;
 pub mod fatbin;
 
 mod args;
+mod builtin;
 mod calls;
 mod channel;
 mod context;
 mod device;
 mod error;
 mod fault;
+mod graph;
 mod group;
 mod launch;
 mod local;
@@ -40,6 +42,7 @@ mod memory;
 mod module;
 mod object;
 pub mod probe;
+pub mod profile;
 mod protocol;
 mod ring;
 mod select;
@@ -57,12 +60,15 @@ mod system;
 mod va;
 mod wait;
 
-pub use args::{Arg, ArgBytes};
+pub use args::{Arg, ArgBytes, Hold};
 pub use context::Context;
 pub use device::{Backend, Device, Info, MemoryInfo, Options};
 pub use error::Error;
-pub use fault::{BadAccess, FaultReport, SmError};
-pub use launch::Launch;
+pub use fault::{
+    AskedLaunch, BadAccess, Doubt, FaultKind, FaultReport, MemoryPlace, SmError, Submission, code_name,
+};
+pub use graph::{Graph, GraphBuilder, GraphLaunch, GraphNode, IntoGraph};
+pub use launch::{Launch, Target};
 pub use mapping::Mapping;
 pub use memory::{
     Buffer, DeviceSlice, Element, Neighbours, NotRegistered, Page, PinnedBuffer, Place, Placement,
@@ -72,6 +78,6 @@ pub use module::{Function, Module};
 pub use nv_proto::launch::{LimitedBy, Occupancy};
 pub use object::live_objects;
 pub use space::MapMode;
-pub use stream::{Download, Event, Rect, Stream};
+pub use stream::{Download, Event, GpuTime, Rect, Stream};
 pub use symbol::Symbol;
 pub use system::Printed;

@@ -27,6 +27,13 @@ impl LocalMemory {
     /// The unit of the whole in bytes.
     const UNIT: u64 = 0x2_0000;
 
+    /// What `per_thread` bytes for each thread are rounded up to.
+    pub(crate) fn rounded(per_thread: u32) -> u32 {
+        per_thread
+            .checked_next_multiple_of(Self::THREAD_UNIT)
+            .unwrap_or(u32::MAX)
+    }
+
     /// The vendor library sets up 0x640 bytes a thread as 0x640000 a cluster on an H200 (measured): 32 lanes,
     /// 64 warps, 2 multiprocessors.
     pub(crate) fn new(context: &ContextInner, per_thread: u32) -> Result<Self, Error> {

@@ -187,7 +187,20 @@ impl Mapping {
         for (cell, byte) in target.head.iter().zip(head) {
             cell.store(*byte, Ordering::Relaxed);
         }
-        for (cell, word) in target.cells.iter().zip(words) {
+        // By fours and with no iterator: unoptimised builds copy twice as fast.
+        let (cells, last_cells) = target.cells.as_chunks();
+        let (words, last_words) = words.as_chunks();
+        let count = cells.len().min(words.len());
+        let mut i = 0;
+        while i < count {
+            let ([a, b, c, d], [e, f, g, h]) = (&cells[i], &words[i]);
+            a.store(u64::from_ne_bytes(*e), Ordering::Relaxed);
+            b.store(u64::from_ne_bytes(*f), Ordering::Relaxed);
+            c.store(u64::from_ne_bytes(*g), Ordering::Relaxed);
+            d.store(u64::from_ne_bytes(*h), Ordering::Relaxed);
+            i += 1;
+        }
+        for (cell, word) in last_cells.iter().zip(last_words) {
             cell.store(u64::from_ne_bytes(*word), Ordering::Relaxed);
         }
         for (cell, byte) in target.tail.iter().zip(tail) {
@@ -207,7 +220,19 @@ impl Mapping {
         for (byte, cell) in head.iter_mut().zip(source.head) {
             *byte = cell.load(Ordering::Relaxed);
         }
-        for (word, cell) in words.iter_mut().zip(source.cells) {
+        let (cells, last_cells) = source.cells.as_chunks();
+        let (words, last_words) = words.as_chunks_mut();
+        let count = cells.len().min(words.len());
+        let mut i = 0;
+        while i < count {
+            let ([a, b, c, d], [e, f, g, h]) = (&cells[i], &mut words[i]);
+            *e = a.load(Ordering::Relaxed).to_ne_bytes();
+            *f = b.load(Ordering::Relaxed).to_ne_bytes();
+            *g = c.load(Ordering::Relaxed).to_ne_bytes();
+            *h = d.load(Ordering::Relaxed).to_ne_bytes();
+            i += 1;
+        }
+        for (word, cell) in last_words.iter_mut().zip(last_cells) {
             *word = cell.load(Ordering::Relaxed).to_ne_bytes();
         }
         for (byte, cell) in tail.iter_mut().zip(source.tail) {

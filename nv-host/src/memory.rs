@@ -16,7 +16,7 @@ use std::sync::Arc;
 use nv_proto::unit::GpuVa;
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
-use crate::args::Arg;
+use crate::args::{Arg, Hold};
 use crate::context::Context;
 use crate::{Error, Mapping};
 
@@ -159,6 +159,7 @@ impl<T: Element> Buffer<T> {
             va: self.va,
             len: self.len,
             mapping: self.mapping().map(|mapping| (mapping, 0)),
+            allocation: self.allocation.as_ref(),
             uses: None,
             _values: PhantomData,
         }
@@ -233,9 +234,22 @@ impl<T: Element> Arg for Buffer<T> {
     fn context(&self) -> Option<&Context> {
         Some(&self.context)
     }
+
+    fn hold(&self) -> Option<Hold> {
+        let allocation = self.allocation.as_ref()?;
+        Some(Hold::new(&self.context, Arc::clone(allocation)))
+    }
 }
 
-impl<T: Element> sealed::Sealed for Buffer<T> {}
+impl<T: Element> sealed::Sealed for Buffer<T> {
+    fn keep(&self) -> Option<Hold> {
+        self.hold()
+    }
+
+    fn in_gpu_memory(&self) -> bool {
+        self.placement != Placement::Pinned
+    }
+}
 
 impl<T: Element> Place for Buffer<T> {
     type Element = T;

@@ -1,7 +1,7 @@
 //! Loaded cubins and the kernels in them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use nv_proto::bank0::{self, STACK_RESERVE};
 use nv_proto::cubin::{
@@ -141,6 +141,16 @@ impl Module {
         Ok(Self { inner })
     }
 
+    /// The module for as long as others keep it.
+    pub(crate) fn downgrade(&self) -> Weak<ModuleInner> {
+        Arc::downgrade(&self.inner)
+    }
+
+    /// What [`Module::downgrade`] was made of, if it is still there.
+    pub(crate) fn of_weak(weak: &Weak<ModuleInner>) -> Option<Self> {
+        weak.upgrade().map(|inner| Self { inner })
+    }
+
     /// The names of its kernels, in the file's order.
     pub fn kernels(&self) -> impl Iterator<Item = &str> {
         self.inner.functions.iter().map(|function| &*function.name)
@@ -204,6 +214,11 @@ impl Module {
 
     pub(crate) fn context(&self) -> &Context {
         &self.inner.context
+    }
+
+    /// The memory that it lies in.
+    pub(crate) fn code(&self) -> Option<&Arc<Allocation>> {
+        self.inner.code.as_ref()
     }
 
     /// Where its image lies.
@@ -283,7 +298,7 @@ fn missing(cubin: &Cubin<'_>, plan: &ImagePlan<'_, '_>) -> Result<(), Error> {
 
 /// Whether code for `file` runs on `device`: same major version, and no newer minor one; that of `sm_90a` and its like on
 /// its own version alone.
-fn runs_on(file: SmVersion, variant: Variant, device: SmVersion) -> bool {
+pub(crate) fn runs_on(file: SmVersion, variant: Variant, device: SmVersion) -> bool {
     match variant {
         Variant::Architecture => file == device,
         _ => file.major() == device.major() && file <= device,
@@ -455,16 +470,30 @@ pub(crate) fn with_reserve(stack: u32) -> u32 {
 /// Which kernel an address of code belongs to.
 #[derive(Debug, Default)]
 pub(crate) struct CodeMap {
-    /// By first address: size in bytes, and name.
-    kernels: BTreeMap<GpuVa, (u64, Arc<str>)>,
+    /// By first address.
+    kernels: BTreeMap<GpuVa, Code>,
+}
+
+/// The code of one kernel.
+#[derive(Debug)]
+struct Code {
+    /// Its size in bytes.
+    size: u64,
+    name: Arc<str>,
+    /// The memory that it lies in.
+    memory: Weak<Allocation>,
 }
 
 impl CodeMap {
     fn insert(&mut self, module: &ModuleInner) {
         for function in &module.functions {
             let facts = &function.facts;
-            let kernel = (facts.program_size.into(), Arc::clone(&function.name));
-            self.kernels.insert(facts.program, kernel);
+            let code = Code {
+                size: facts.program_size.into(),
+                name: Arc::clone(&function.name),
+                memory: module.code.as_ref().map(Arc::downgrade).unwrap_or_default(),
+            };
+            self.kernels.insert(facts.program, code);
         }
     }
 
@@ -474,11 +503,29 @@ impl CodeMap {
         }
     }
 
+    fn find(&self, pc: u64) -> Option<(u64, &Code)> {
+        let (entry, code) = self.kernels.range(..=GpuVa(pc)).next_back()?;
+        let offset = pc - entry.0;
+        (offset < code.size).then_some((offset, code))
+    }
+
     /// The kernel whose code holds `pc`, and the offset in it.
     pub(crate) fn place(&self, pc: u64) -> Option<(String, u64)> {
-        let (entry, (size, name)) = self.kernels.range(..=GpuVa(pc)).next_back()?;
-        let offset = pc - entry.0;
-        (offset < *size).then(|| (name.to_string(), offset))
+        let (offset, code) = self.find(pc)?;
+        Some((code.name.to_string(), offset))
+    }
+
+    /// The instruction at `pc` as it lies in memory now, low word first.
+    pub(crate) fn instruction(&self, pc: u64) -> Option<[u64; 2]> {
+        let (_, code) = self.find(pc)?;
+        let memory = code.memory.upgrade()?;
+        let offset = usize::try_from(pc.checked_sub(memory.va().0)?).ok()?;
+        let mut bytes = [0; 16];
+        memory.mapping().ok()?.read(offset, &mut bytes).ok()?;
+        let word = |range: std::ops::Range<usize>| {
+            Some(u64::from_le_bytes(bytes.get(range)?.try_into().ok()?))
+        };
+        Some([word(0..8)?, word(8..16)?])
     }
 }
 

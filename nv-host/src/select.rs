@@ -8,12 +8,15 @@ use crate::driver::Driver;
 
 /// An opened driver, and why it is not a real GPU's where the best was asked for.
 pub(crate) fn driver(backend: &Backend) -> Result<(Arc<dyn Driver>, Option<Error>), Error> {
-    match backend {
-        Backend::Best => best(),
-        Backend::Kernel(index) => Ok((kernel(*index)?, None)),
+    let (driver, fallback) = match backend {
+        Backend::Best => best()?,
+        Backend::Kernel(index) => (kernel(*index)?, None),
         #[cfg(feature = "sim")]
-        Backend::Sim(chip) => Ok((sim(*chip)?, None)),
-    }
+        Backend::Sim(chip) => (sim(*chip)?, None),
+    };
+    #[cfg(feature = "tracing")]
+    let driver = crate::driver::traced::watch(driver);
+    Ok((driver, fallback))
 }
 
 #[cfg(feature = "sim")]

@@ -1,20 +1,33 @@
 //! Streams: work that runs in the order in which it was submitted.
 
 mod copies;
+#[cfg(feature = "tracing")]
+mod dump;
+mod inspect;
 mod launches;
 mod queue;
+mod raw;
+mod times;
 mod transfers;
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
+use nv_proto::unit::GpuVa;
+
 use crate::Error;
-use crate::context::{Context, lock};
+use crate::builtin::Loaded;
+use crate::context::{Context, ContextInner, lock};
+use crate::fault::FaultReport;
 use crate::launch::Launch;
 use crate::module::Function;
 
+pub(crate) use copies::Pattern;
 pub(crate) use queue::{Progress, StreamInner};
+pub use times::GpuTime;
+pub(crate) use times::TimePool;
 pub use transfers::{Download, Rect};
+pub(crate) use transfers::{check_copy, check_fill};
 
 /// Work that runs in the order in which it was submitted, beside that of other streams.
 ///
@@ -24,6 +37,8 @@ pub use transfers::{Download, Rect};
 pub struct Stream {
     inner: Arc<StreamInner>,
     context: Context,
+    /// Kernels that large copies and fills use.
+    builtin: Loaded,
 }
 
 /// A moment of a stream: reached once the work submitted before it has ended.
@@ -31,11 +46,66 @@ pub struct Stream {
 pub struct Event {
     stream: Stream,
     value: u64,
+    /// Where its time is kept, if it is.
+    time: Option<Arc<times::Time>>,
+}
+
+/// Several submissions of one caller, with none of another's between them.
+pub(crate) struct Turn<'a> {
+    stream: &'a StreamInner,
+    state: MutexGuard<'a, queue::State>,
+}
+
+impl StreamInner {
+    /// Takes the stream for several submissions.
+    pub(crate) fn turn(&self) -> Turn<'_> {
+        Turn {
+            stream: self,
+            state: lock(&self.state),
+        }
+    }
+}
+
+impl Turn<'_> {
+    /// Submits a copy; the value is reached once it has ended.
+    pub(crate) fn copy(
+        &mut self,
+        context: &ContextInner,
+        target: GpuVa,
+        source: GpuVa,
+        bytes: u64,
+    ) -> Result<u64, Error> {
+        self.stream
+            .copy_locked(context, &mut self.state, target, source, bytes)
+    }
+
+    /// Submits a fill of `count` elements; the value is reached once it has ended.
+    pub(crate) fn fill(
+        &mut self,
+        context: &ContextInner,
+        target: GpuVa,
+        pattern: Pattern,
+        count: u64,
+    ) -> Result<u64, Error> {
+        self.stream
+            .fill_locked(context, &mut self.state, target, pattern, count)
+    }
 }
 
 impl Stream {
     pub(crate) fn new(context: Context, inner: Arc<StreamInner>) -> Self {
-        Self { inner, context }
+        Self {
+            inner,
+            context,
+            builtin: Loaded::default(),
+        }
+    }
+
+    /// Its number among the streams of its context, counted from 0: what a profile names it by. The context's own stream
+    /// takes one too when it is first used, and again when it is made anew after a fault.
+    #[must_use]
+    pub fn id(&self) -> u64 {
+        self.inner.id()
     }
 
     /// The context that it belongs to.
@@ -52,10 +122,7 @@ impl Stream {
     /// The moment after all work submitted so far.
     #[must_use]
     pub fn event(&self) -> Event {
-        Event {
-            stream: self.clone(),
-            value: self.inner.submitted(),
-        }
+        self.event_at(self.inner.submitted())
     }
 
     /// Has the work submitted from now on wait until `event` is reached, also one of another stream.
@@ -96,6 +163,35 @@ impl Stream {
         self.inner.synchronize(self.context.inner(), limit)
     }
 
+    /// All that can be known of the stream's state: what it has in flight, and what the driver and every multiprocessor
+    /// say of errors. For a stream that does not end though nothing was reported; it changes nothing, and takes
+    /// milliseconds.
+    #[must_use]
+    pub fn diagnose(&self) -> FaultReport {
+        self.inner.diagnose(self.context.inner())
+    }
+
+    /// Gives up the work in flight: once the last clone of the stream and its events are gone, its channel ends at once,
+    /// whatever runs on it. Without this the drop first waits for the work, as long as the device's limit allows.
+    ///
+    /// This is how to get rid of a kernel that never ends. If work is cut off, the driver ends the other streams of
+    /// the same context with it; memory and modules stay, and new streams work.
+    ///
+    /// # Examples
+    /// ```
+    /// # fn main() -> Result<(), nv_host::Error> {
+    /// let device = nv_host::Device::open_best()?;
+    /// let stream = device.stream()?;
+    /// if let Err(nv_host::Error::Timeout { .. }) = stream.synchronize() {
+    ///     stream.abandon();
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn abandon(self) {
+        self.inner.abandon();
+    }
+
     pub(crate) fn inner(&self) -> &Arc<StreamInner> {
         &self.inner
     }
@@ -104,6 +200,7 @@ impl Stream {
         Event {
             stream: self.clone(),
             value,
+            time: None,
         }
     }
 }

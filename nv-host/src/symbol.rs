@@ -7,7 +7,7 @@ use nv_proto::unit::GpuVa;
 use zerocopy::IntoBytes;
 
 use crate::Error;
-use crate::args::Arg;
+use crate::args::{Arg, Hold};
 use crate::context::Context;
 use crate::memory::{Element, Place, sealed};
 use crate::module::Module;
@@ -149,9 +149,18 @@ impl<T: Element> Arg for Symbol<T> {
     fn context(&self) -> Option<&Context> {
         Some(self.module.context())
     }
+
+    fn hold(&self) -> Option<Hold> {
+        let code = self.module.code()?;
+        Some(Hold::new(self.module.context(), Arc::clone(code)))
+    }
 }
 
-impl<T: Element> sealed::Sealed for Symbol<T> {}
+impl<T: Element> sealed::Sealed for Symbol<T> {
+    fn keep(&self) -> Option<Hold> {
+        Arg::hold(self)
+    }
+}
 
 impl<T: Element> Place for Symbol<T> {
     type Element = T;

@@ -12,6 +12,8 @@ use nix::errno::Errno;
 
 pub(crate) mod ioctl;
 pub(crate) mod mmap;
+#[cfg(feature = "tracing")]
+mod traced;
 
 /// What the kernel does for a driver of this crate.
 #[allow(unsafe_code, reason = "a driver call is as safe as its parameters")]
@@ -44,6 +46,9 @@ pub(crate) struct Linux;
 
 impl System for Linux {
     fn open(&self, path: &Path) -> Result<OwnedFd, Errno> {
+        #[cfg(feature = "tracing")]
+        return traced::open(path, || ioctl::open(path));
+        #[cfg(not(feature = "tracing"))]
         ioctl::open(path)
     }
 
@@ -55,10 +60,17 @@ impl System for Linux {
         params: &mut [u8],
     ) -> Result<(), Errno> {
         // SAFETY: the caller's promise is the same.
-        unsafe { ioctl::call(fd, request, params) }
+        let call = |params: &mut [u8]| unsafe { ioctl::call(fd, request, params) };
+        #[cfg(feature = "tracing")]
+        return traced::ioctl(fd, request, params, call);
+        #[cfg(not(feature = "tracing"))]
+        call(params)
     }
 
     fn map(&self, fd: BorrowedFd<'_>, length: NonZeroUsize) -> Result<mmap::Pages, Errno> {
+        #[cfg(feature = "tracing")]
+        return traced::map(fd, length.get(), || mmap::Pages::of_node(fd, length));
+        #[cfg(not(feature = "tracing"))]
         mmap::Pages::of_node(fd, length)
     }
 

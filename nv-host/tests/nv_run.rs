@@ -257,7 +257,11 @@ fn faults_and_time_limits_have_exit_codes_of_their_own() {
     fails(
         &run("badaddr", &["--grid", "200"]),
         5,
-        &["badaddr", "MMU fault", "write"],
+        &[
+            "illegal address in kernel badaddr: write of 0x",
+            "past the end of a buffer of 128 bytes at 0x",
+            "error 31 (FIFO_ERROR_MMU_ERR_FLT)",
+        ],
     );
     fails(
         &run("misalign", &["--grid", "1"]),
@@ -267,8 +271,95 @@ fn faults_and_time_limits_have_exit_codes_of_their_own() {
     fails(
         &run("loop", &["--grid", "1", "--limit", "0.3"]),
         6,
-        &["loop", "300ms"],
+        &["loop", "300ms", "132 of 132 SMs read, 0 with an error"],
     );
+}
+
+#[test]
+fn faults_are_told_to_programs() {
+    let file = cubin("faults/faults.sm_90.cubin");
+    let report = |kernel: &str, rest: &[&str]| {
+        let common = ["--sim", "gh100", "--block", "32", "--json"];
+        let head = ["run", file.to_str().unwrap(), kernel];
+        let output = nv(&[&head[..], &common, rest].concat());
+        json(&output)["error"].take()
+    };
+    let seven = "u64[16]=fill:7";
+    let error = report("badaddr", &["--grid", "200", "--arg", seven]);
+    assert_eq!(
+        (&error["kind"], &error["code"], &error["code_name"]),
+        (
+            &"illegal_address".into(),
+            &31.into(),
+            &"FIFO_ERROR_MMU_ERR_FLT".into()
+        )
+    );
+    let access = &error["accesses"][0];
+    assert_eq!(
+        (
+            &access["access"],
+            &access["memory"]["relation"],
+            &access["memory"]["bytes"]
+        ),
+        (&"write".into(), &"past".into(), &128.into())
+    );
+    assert_eq!(access["memory"]["distance"], (8_u64 << 33) - 128);
+    assert_eq!(error["submission"]["launches"][0]["grid"][0], 200);
+    let error = report("misalign", &["--grid", "1", "--arg", seven]);
+    let sm = &error["sms"][0];
+    assert_eq!(
+        (&sm["kind"], &sm["kernel"], &sm["memory"]["relation"]),
+        (
+            &"misaligned_address".into(),
+            &"misalign".into(),
+            &"inside".into()
+        )
+    );
+    assert!(
+        sm["instruction"].as_str().unwrap().starts_with("STG"),
+        "{sm}"
+    );
+    let error = report("ok", &["--grid", "1", "--arg", "u64:0"]);
+    assert_eq!(error["accesses"][0]["memory"]["relation"], "null");
+    let limit = ["--grid", "1", "--arg", seven, "--limit", "0.25"];
+    let error = report("loop", &limit);
+    assert_eq!(
+        (&error["kind"], &error["limit_ms"], &error["sms_read"]),
+        (&"time_limit".into(), &250.0.into(), &132.into())
+    );
+    assert_eq!(error["kernel"], "loop");
+}
+
+/// Words go to the GPU as they are, and what is wrong with them is said.
+#[test]
+fn command_words_run() {
+    let path = std::env::temp_dir().join(format!("nv-push-run-{}", std::process::id()));
+    let run = |words: &str| {
+        std::fs::write(&path, words).unwrap();
+        nv(&[
+            "push",
+            "run",
+            path.to_str().unwrap(),
+            "--sim",
+            "gh100",
+            "--json",
+        ])
+    };
+    // WAIT_FOR_IDLE of the compute class, then a method that it does not have.
+    let output = run("20012044 0\n");
+    assert_eq!(
+        (output.status.code(), &*output.stdout),
+        (Some(0), &b"2 words done on NVIDIA H200 (simulated)\n"[..])
+    );
+    let output = run("20012044 0 200123fc 77\n");
+    assert_eq!(output.status.code(), Some(5));
+    let error = &json(&output)["error"];
+    assert_eq!(error["kind"], "bad_method");
+    assert_eq!(
+        error["submission"]["doubts"][0],
+        "word 2: HOPPER_COMPUTE_A has no method 0xff0 (data 0x77)"
+    );
+    std::fs::remove_file(&path).unwrap();
 }
 
 #[test]

@@ -518,9 +518,12 @@ impl Shaped {
         Ok(())
     }
 
-    /// That the grid is within all limits.
+    /// Checks that a grid is within all limits.
+    ///
+    /// # Errors
+    /// [`LaunchError`], naming the limit, the value and the most there is.
     #[inline]
-    fn check_grid(&self, grid: Dim3) -> Result<(), LaunchError> {
+    pub fn check_grid(&self, grid: Dim3) -> Result<(), LaunchError> {
         for (limit, value, maximum) in [
             (Limit::GridX, grid.x, GRID[0]),
             (Limit::GridY, grid.y, GRID[1]),

@@ -9,7 +9,9 @@ use nv_proto::push::compute::{
 };
 
 use crate::access;
-use crate::engine::{COMPUTE, Context, Reduction, Registers, Release, bad_data, unknown_method};
+use crate::engine::{
+    COMPUTE_CLASS, Context, Reduction, Registers, Release, bad_data, unknown_method,
+};
 use crate::fault::Stop;
 
 use launch::InFlight;
@@ -47,7 +49,7 @@ impl Compute {
         data: u32,
         origin: impl Fn() -> Origin,
     ) -> Result<(), Stop> {
-        let bad = |error| bad_data(COMPUTE.0, COMPUTE.1, error);
+        let bad = |error| bad_data(COMPUTE_CLASS.0, COMPUTE_CLASS.1, error);
         if method == compute::LOAD_INLINE_DATA {
             return self.load_inline_data(context, data);
         }
@@ -73,8 +75,8 @@ impl Compute {
                     }
                     PcasAction::Nop | PcasAction::Invalidate | PcasAction::Prefetch => Ok(()),
                     other => Err(bad_data(
-                        COMPUTE.0,
-                        COMPUTE.1,
+                        COMPUTE_CLASS.0,
+                        COMPUTE_CLASS.1,
                         format!("SEND_SIGNALING_PCAS2_B: {other:?} is not implemented"),
                     )),
                 }
@@ -87,7 +89,7 @@ impl Compute {
             }
             other if STATE.contains(&other) || has_no_effect(other.bytes()) => Ok(()),
             other => Err(unknown_method(
-                COMPUTE,
+                COMPUTE_CLASS,
                 context.gpu.chip.compute_class(),
                 other,
                 data,
@@ -114,7 +116,13 @@ impl Compute {
     }
 
     fn begin_upload(&mut self, data: u32) -> Result<(), Stop> {
-        let bad = |why: String| Err(bad_data(COMPUTE.0, COMPUTE.1, format!("LAUNCH_DMA: {why}")));
+        let bad = |why: String| {
+            Err(bad_data(
+                COMPUTE_CLASS.0,
+                COMPUTE_CLASS.1,
+                format!("LAUNCH_DMA: {why}"),
+            ))
+        };
         let launch = match LaunchDma::decode(data) {
             Ok(launch) => launch,
             Err(error) => return bad(error.to_string()),
@@ -141,7 +149,7 @@ impl Compute {
     fn load_inline_data(&mut self, context: &Context<'_>, data: u32) -> Result<(), Stop> {
         let Some(Upload { va, left, launch }) = self.upload else {
             let text = format!("LOAD_INLINE_DATA ({data:#x}) with no upload under way");
-            return Err(bad_data(COMPUTE.0, COMPUTE.1, text));
+            return Err(bad_data(COMPUTE_CLASS.0, COMPUTE_CLASS.1, text));
         };
         let bytes = data.to_le_bytes();
         let count = left.min(4);
@@ -169,20 +177,20 @@ impl Compute {
                 timestamp: launch.semaphore_struct_size == StructSize::FourWords,
                 reduction,
             }
-            .perform(context, "compute: inline upload", COMPUTE.1)?;
+            .perform(context, "compute: inline upload", COMPUTE_CLASS.1)?;
         }
         Ok(())
     }
 
     fn report(&mut self, context: &Context<'_>, data: u32) -> Result<(), Stop> {
         let report = ReportSemaphoreD::decode(data)
-            .map_err(|error| bad_data(COMPUTE.0, COMPUTE.1, error))?;
+            .map_err(|error| bad_data(COMPUTE_CLASS.0, COMPUTE_CLASS.1, error))?;
         if report.operation != ReportOperation::Release {
             let text = format!(
                 "SET_REPORT_SEMAPHORE_D: {:?} is not implemented",
                 report.operation
             );
-            return Err(bad_data(COMPUTE.0, COMPUTE.1, text));
+            return Err(bad_data(COMPUTE_CLASS.0, COMPUTE_CLASS.1, text));
         }
         self.idle();
         Release {
@@ -195,7 +203,7 @@ impl Compute {
                 report.reduction_format == ReductionFormat::Signed32,
             )),
         }
-        .perform(context, COMPUTE.0, COMPUTE.1)
+        .perform(context, COMPUTE_CLASS.0, COMPUTE_CLASS.1)
     }
 
     /// `REPORT_SEMAPHORE_EXECUTE` (`clcbc0.h`), of which releases are implemented.
@@ -204,7 +212,7 @@ impl Compute {
         let (operation, size) = (field(0, 2), field(3, 2));
         if operation != 0 || size == 3 || field(13, 2) != 0 || data >> 15 != 0 {
             let text = format!("REPORT_SEMAPHORE_EXECUTE: {data:#x} is not implemented");
-            return Err(bad_data(COMPUTE.0, COMPUTE.1, text));
+            return Err(bad_data(COMPUTE_CLASS.0, COMPUTE_CLASS.1, text));
         }
         const OPERATIONS: [Reduction; 8] = [
             Reduction::Add,
@@ -230,7 +238,7 @@ impl Compute {
                 .filter(|_| field(6, 1) != 0)
                 .map(|how| (how, field(10, 2) == 1)),
         }
-        .perform(context, COMPUTE.0, COMPUTE.1)
+        .perform(context, COMPUTE_CLASS.0, COMPUTE_CLASS.1)
     }
 }
 

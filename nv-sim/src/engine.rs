@@ -230,8 +230,11 @@ pub(crate) fn bad_data(engine: &str, code: u32, why: impl std::fmt::Display) -> 
 pub(crate) const HOST: (&str, u32) = ("host", fault::PBDMA_ERROR);
 /// Those of the copy engine.
 pub(crate) const COPY: (&str, u32) = ("copy engine", fault::CE_ERROR);
-/// Those of the compute engine.
+/// Those of the compute engine, for launches.
 pub(crate) const COMPUTE: (&str, u32) = ("compute", fault::GR_EXCEPTION);
+/// Those of the compute engine, for methods that its class does not have and data that they do not take: a class error,
+/// as `nverror.h` calls it.
+pub(crate) const COMPUTE_CLASS: (&str, u32) = ("compute", fault::GR_CLASS_ERROR);
 
 #[cfg(test)]
 mod tests {

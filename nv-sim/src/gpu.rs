@@ -232,6 +232,11 @@ impl Gpu {
             let channels = if needed {
                 lock(&self.busy).clone()
             } else {
+                // One before looks after the channels, and may have looked before what was collected here was on the
+                // list.
+                if !lock(&self.busy).is_empty() {
+                    self.wake();
+                }
                 Vec::new()
             };
             if channels.is_empty() {

@@ -9,8 +9,10 @@
 
 pub mod copies;
 pub mod faults;
+pub mod graph;
 pub mod kernels;
 pub mod memory;
+pub mod profile;
 pub mod range;
 pub mod streams;
 

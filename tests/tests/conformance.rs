@@ -10,14 +10,21 @@ macro_rules! suite {
         mod $name {
             use super::*;
             suite!(@cases $options, [$($ignore)?], suite, info);
-            suite!(@cases $options, [$($ignore)?], suite::memory, memory, slices, pinned, registered, early_drop);
+            suite!(@cases $options, [$($ignore)?], suite::memory, memory, slices, pinned, registered, early_drop,
+                late_reuse, shared);
             suite!(@cases $options, [$($ignore)?], suite::copies, copies, parts, copies_2d, fills, copies_async,
                 large_copy, copies_by_threads);
             suite!(@cases $options, [$($ignore)?], suite::kernels, vadd, reduction, local_memory, generic_pointers,
                 bad_launches, bad_files, fatbins);
             suite!(@cases $options, [$($ignore)?], suite::streams, flow_control, long_stream, streams, threads,
                 time_limit, waiting_sleeps);
-            suite!(@cases $options, [$($ignore)?], suite::faults, faults, contexts);
+            suite!(@cases $options, [$($ignore)?], suite::profile, profile, long_profile, profiles_and_threads,
+                profile_of_a_fault, event_times);
+            suite!(@cases $options, [$($ignore)?], suite::faults, faults, contexts, illegal_addresses,
+                illegal_instruction, stack_overflow, endless, last_multiprocessor, raw_words, bad_descriptors,
+                several_streams, neighbours_unharmed);
+            suite!(@cases $options, [$($ignore)?], suite::graph, chain, patches, mixed, local, cooperative, keeps,
+                graph_threads, faulty, graph_time_limit);
             suite!(@cases $options, [$($ignore)?], suite::range, dynamic_shared, registers, large_stack, stacks_of_threads,
                 big_argument, many_arguments, clusters, grid_sync, named_barriers, variables, pointers_to_functions,
                 recursion, system_calls, printing, assertions, many_kernels, tensor, warps, large_grids, occupancy,

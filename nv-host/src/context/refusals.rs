@@ -10,9 +10,9 @@ use nv_proto::unit::{ClassId, Handle};
 use nv_sim::{Chip, Machine};
 
 use super::*;
-use crate::Mapping;
 use crate::driver::sim::{SimDriver, open_in};
 use crate::driver::{Kind, MapCpu, MapDma, sealed};
+use crate::{Graph, Mapping, launch};
 
 /// A simulated driver that refuses one call: the one that `left` counts down to.
 #[derive(Debug)]
@@ -183,7 +183,7 @@ impl Driver for Refusing {
     }
 }
 
-/// All that a program does: memory of each kind, copies, two streams, kernels, one with local memory.
+/// All that a program does: memory of each kind, copies, two streams, kernels, one with local memory, a graph.
 fn session(driver: &Arc<Refusing>, options: &Options, cubin: &[u8]) -> Result<(), Error> {
     let context = Context::new(Arc::clone(driver) as Arc<dyn Driver>, options)?;
     let module = context.load(cubin)?;
@@ -197,9 +197,19 @@ fn session(driver: &Arc<Refusing>, options: &Options, cubin: &[u8]) -> Result<()
     second.wait_for(&event)?;
     second.copy(&copy, &sum)?.wait()?;
     assert_eq!(copy.read()?, [2.0; 64]);
+    let profile = context.profile()?;
+    let before = second.record()?;
     let index = context.upload(&[0_i32; 1024])?;
     let launch = second.launch(&local).grid(1).block(32);
     launch.arg(&index).arg(&sum).arg(1_i32).submit()?.wait()?;
+    // With no stream ended by a refusal, nothing that ran is lost.
+    assert!(before.timestamp().is_some());
+    assert_eq!(profile.finish().records().len(), 2);
+    let mut graph = Graph::builder(&context);
+    graph.copy(&sum, &one)?;
+    launch!(graph, vadd[1, 64](&one, &one, &sum, 64_i32))?;
+    launch!(graph, local[1, 32](&index, &sum, 1_i32))?;
+    graph.build()?.replay(&first)?;
     context.synchronize()
 }
 
@@ -247,6 +257,48 @@ fn whichever_call_is_refused_all_is_given_back() {
         // The name, and the debugger of each of three channels; with UVM, also a shared registration.
         assert!(survived.len() <= 8, "{mode:?}: {survived:?}");
     }
+}
+
+/// Launches and replays talk to the GPU alone, also the first ones: the driver is called for what is made before them,
+/// and for local memory.
+#[test]
+fn a_launch_makes_no_driver_call() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cubins/k");
+    let cubin = std::fs::read(root.join("k.sm_90.cubin")).unwrap();
+    let machine = Machine::new(&[Chip::Gh100]).unwrap();
+    let driver = Arc::new(Refusing::nothing(open_in(machine, 0).unwrap()));
+    let calls = || driver.calls();
+    let shared = Arc::clone(&driver) as Arc<dyn Driver>;
+    let context = Context::new(shared, &Options::default()).unwrap();
+    let (one, sum) = (
+        context.upload(&[1.0_f32; 64]).unwrap(),
+        context.alloc::<f32>(64).unwrap(),
+    );
+    let stream = context.stream().unwrap();
+    let module = context.load(&cubin).unwrap();
+    let (vadd, local) = (
+        module.function("vadd").unwrap(),
+        module.function("loc").unwrap(),
+    );
+    let before = calls();
+    for _ in 0..2 {
+        launch!(stream, vadd[1, 64](&one, &one, &sum, 64_i32)).unwrap();
+    }
+    stream.synchronize().unwrap();
+    assert_eq!(calls(), before, "for launches");
+    launch!(stream, local[1, 32](&one, &sum, 1_i32)).unwrap();
+    assert!(calls() > before, "for local memory");
+    let mut graph = Graph::builder(&context);
+    let node = launch!(graph, vadd[1, 64](&one, &one, &sum, 64_i32)).unwrap();
+    launch!(graph, local[1, 32](&one, &sum, 1_i32)).unwrap();
+    let graph = graph.build().unwrap();
+    let before = calls();
+    for n in 0..4_i32 {
+        graph.set_arg(node, 3, n).unwrap();
+        graph.replay(&stream).unwrap();
+    }
+    stream.synchronize().unwrap();
+    assert_eq!(calls(), before, "for replays");
 }
 
 /// A launch that finds no memory while its own stream is stuck is refused: it holds the stream's state, which the wait

@@ -18,7 +18,7 @@ fn counters_pass_four_billion() {
         let group = Arc::new(group);
         let entries = u64::from(crate::channel::RING_ENTRIES);
         let first = (1 << 32) - entries;
-        let old = StreamInner::starting_at(inner, &group, first, u32::MAX - 1500).unwrap();
+        let old = StreamInner::starting_at(inner, &group, 0, first, u32::MAX - 1500).unwrap();
         let old = Stream::new(context.clone(), Arc::new(old));
         let other = context.stream().unwrap();
 

@@ -9,7 +9,7 @@ use nv_proto::unit::GpuVa;
 use super::registered::{Lender, Page};
 use super::slice::{Place, sealed};
 use super::{Buffer, DeviceSlice, Element, Placement};
-use crate::args::Arg;
+use crate::args::{Arg, Hold};
 use crate::context::{Context, lock};
 use crate::stream::{Event, StreamInner};
 use crate::{Error, Mapping};
@@ -19,7 +19,7 @@ use crate::{Error, Mapping};
 ///
 /// The CPU copies values in and out and never borrows them, since the GPU may write them at any moment. Each of these
 /// accesses first waits for what was submitted before and is known to use the buffer: the copies and fills that named
-/// it, and, once it has been an argument of a launch, all work of the context. A kernel that was given the bare
+/// it, and, once it has been an argument of a launch or part of a graph, all work of the context. A kernel that was given the bare
 /// address is waited for by its own [`Event`](crate::Event). [`PinnedBuffer::mapping`] reaches the memory without any
 /// wait.
 ///
@@ -192,6 +192,10 @@ impl<T: Element> sealed::Sealed for PinnedBuffer<T> {
     fn used(&self, event: &Event) {
         self.uses.note(event);
     }
+
+    fn keep(&self) -> Option<Hold> {
+        self.whole().keep()
+    }
 }
 
 impl<T: Element> Place for PinnedBuffer<T> {
@@ -218,6 +222,10 @@ impl<T: Element> Arg for PinnedBuffer<T> {
 
     fn context(&self) -> Option<&Context> {
         Some(self.buffer.context())
+    }
+
+    fn hold(&self) -> Option<Hold> {
+        self.buffer.hold()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which memory of an address space is in use, for what: so that an address that a fault names can be placed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Mutex;
@@ -23,6 +23,8 @@ pub enum Use {
     Local,
     /// What copies of pageable memory go through.
     Staging,
+    /// What a graph keeps its launches in.
+    Graph,
 }
 
 impl fmt::Display for Use {
@@ -33,6 +35,7 @@ impl fmt::Display for Use {
             Self::Stream => "a stream's own memory",
             Self::Local => "local memory",
             Self::Staging => "memory for copies",
+            Self::Graph => "a graph's own memory",
         })
     }
 }
@@ -65,12 +68,16 @@ pub struct Neighbours {
     pub below: Option<Region>,
     /// The nearest region that begins above the address.
     pub above: Option<Region>,
+    /// Of the regions given up lately, the newest that held the address.
+    pub freed: Option<Region>,
 }
 
 /// The regions in use, by first address: apart from each other, and none empty.
 #[derive(Debug, Default)]
 pub(crate) struct Regions {
     used: Mutex<BTreeMap<u64, (u64, Use)>>,
+    /// Those given up last, newest first.
+    freed: Mutex<VecDeque<Region>>,
 }
 
 impl Regions {
@@ -79,9 +86,16 @@ impl Regions {
         lock(&self.used).insert(start.0, (bytes, what));
     }
 
-    /// Forgets the region that begins at `start`.
+    /// How many regions given up are remembered.
+    const FREED: usize = 64;
+
+    /// Forgets the region that begins at `start`, but for having been there.
     pub(crate) fn remove(&self, start: GpuVa) {
-        lock(&self.used).remove(&start.0);
+        if let Some((bytes, what)) = lock(&self.used).remove(&start.0) {
+            let mut freed = lock(&self.freed);
+            freed.truncate(Self::FREED - 1);
+            freed.push_front(Region { start, bytes, what });
+        }
     }
 
     /// What lies at and around `address`.
@@ -102,7 +116,32 @@ impl Regions {
             .range((Excluded(address), Unbounded))
             .next()
             .map(region);
-        Neighbours { at, below, above }
+        let freed = lock(&self.freed);
+        let freed = freed
+            .iter()
+            .find(|region| (region.start.0..region.end().0).contains(&address))
+            .copied();
+        Neighbours {
+            at,
+            below,
+            above,
+            freed,
+        }
+    }
+
+    /// The nearest buffers of the program's own below and above `address`: those that it may have meant.
+    pub(crate) fn buffers_around(&self, address: u64) -> (Option<Region>, Option<Region>) {
+        let used = lock(&self.used);
+        let buffer = |(start, (bytes, what)): (&u64, &(u64, Use))| {
+            (*what == Use::Buffer).then_some(Region {
+                start: GpuVa(*start),
+                bytes: *bytes,
+                what: *what,
+            })
+        };
+        let below = used.range(..=address).rev().find_map(buffer);
+        let above = used.range((Excluded(address), Unbounded)).find_map(buffer);
+        (below.filter(|below| below.end().0 <= address), above)
     }
 }
 
@@ -142,11 +181,28 @@ mod tests {
                 at: at.copied(),
                 below: below.copied(),
                 above: above.copied(),
+                freed: None,
             };
             assert_eq!(found, expected, "{address:#x}");
         }
+        let buffers = |at| {
+            let (below, above) = regions.buffers_around(at);
+            (below.map(|r| r.start.0), above.map(|r| r.start.0))
+        };
+        assert_eq!(buffers(0x1100), (Some(0x1000), Some(0x1200)));
+        assert_eq!(buffers(u64::MAX), (Some(0x8000), None));
+        assert_eq!(buffers(0x8004), (None, None));
         regions.remove(GpuVa(0x1200));
         assert_eq!(regions.around(0x1200).at, None);
         assert_eq!(regions.around(0x1200).below.unwrap().start, GpuVa(0x1000));
+        // What was there is remembered, the newest of the last few.
+        assert_eq!(regions.around(0x1200).freed.unwrap().start, GpuVa(0x1200));
+        assert_eq!(regions.around(0x1201).freed, None);
+        for at in 0..Regions::FREED as u64 {
+            regions.insert(GpuVa(0x10000 + at), 1, Use::Code);
+            regions.remove(GpuVa(0x10000 + at));
+        }
+        assert_eq!(regions.around(0x1200).freed, None);
+        assert_eq!(regions.around(0x10000).freed.unwrap().what, Use::Code);
     }
 }

@@ -327,7 +327,11 @@ mod tests {
     /// The first value of another buffer as two.
     struct Halves<'a>(&'a PinnedBuffer<u64>);
 
-    impl super::super::sealed::Sealed for Halves<'_> {}
+    impl super::super::sealed::Sealed for Halves<'_> {
+        fn keep(&self) -> Option<crate::Hold> {
+            None
+        }
+    }
 
     impl super::super::Place for Halves<'_> {
         type Element = u32;

@@ -2,13 +2,14 @@
 
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
 
 use nv_proto::unit::GpuVa;
 use zerocopy::IntoBytes;
 
 use super::pinned::Uses;
-use super::{Element, Placement};
-use crate::args::Arg;
+use super::{Allocation, Element, Placement};
+use crate::args::{Arg, Hold};
 use crate::context::Context;
 use crate::stream::Event;
 use crate::{Error, Mapping};
@@ -35,16 +36,33 @@ pub trait Place: sealed::Sealed {
 
 pub(crate) mod sealed {
     use super::Event;
+    use crate::args::Hold;
 
     /// Only this crate knows what memory stays where it is while copies run.
     pub trait Sealed {
         /// Told of work that names the memory: it ends with the event.
         fn used(&self, _event: &Event) {}
+
+        /// What keeps the memory for a graph, which names it whenever it is replayed.
+        fn keep(&self) -> Option<Hold>;
+
+        /// Whether it lies in the memory of the GPU whose context it belongs to.
+        fn in_gpu_memory(&self) -> bool {
+            false
+        }
     }
 
     impl<P: Sealed + ?Sized> Sealed for &P {
         fn used(&self, event: &Event) {
             (**self).used(event);
+        }
+
+        fn keep(&self) -> Option<Hold> {
+            (**self).keep()
+        }
+
+        fn in_gpu_memory(&self) -> bool {
+            (**self).in_gpu_memory()
         }
     }
 }
@@ -76,6 +94,8 @@ pub struct DeviceSlice<'a, T: Element> {
     pub(super) len: usize,
     /// The CPU's view of the whole buffer, and the part's offset there.
     pub(super) mapping: Option<(&'a Mapping, usize)>,
+    /// The memory of the whole buffer.
+    pub(super) allocation: Option<&'a Arc<Allocation>>,
     /// What uses the memory, where that is noted.
     pub(super) uses: Option<&'a Uses>,
     pub(super) _values: PhantomData<&'a [T]>,
@@ -220,6 +240,18 @@ impl<T: Element> sealed::Sealed for DeviceSlice<'_, T> {
             uses.note(event);
         }
     }
+
+    fn keep(&self) -> Option<Hold> {
+        // When it will be used nobody can say.
+        if let Some(uses) = self.uses {
+            uses.note_launch();
+        }
+        self.hold()
+    }
+
+    fn in_gpu_memory(&self) -> bool {
+        self.placement != Placement::Pinned
+    }
 }
 
 impl<T: Element> Place for DeviceSlice<'_, T> {
@@ -248,5 +280,9 @@ impl<T: Element> Arg for DeviceSlice<'_, T> {
 
     fn context(&self) -> Option<&Context> {
         Some(self.context)
+    }
+
+    fn hold(&self) -> Option<Hold> {
+        Some(Hold::new(self.context, Arc::clone(self.allocation?)))
     }
 }

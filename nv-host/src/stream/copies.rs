@@ -74,6 +74,14 @@ impl Pattern {
         u64::from(self.component.count()) * if self.high.is_some() { 2 } else { 1 }
     }
 
+    /// The pattern as it lies in each 4 bytes from an aligned address on; `None` where they differ.
+    pub(crate) fn word(self) -> Option<u32> {
+        match self.high {
+            Some(high) => (high == self.low).then_some(high),
+            None => Some(self.widened().low),
+        }
+    }
+
     /// The same repeated to 4 bytes, which the engine writes as fast as 1.
     fn widened(self) -> Self {
         let low = match self.component {
@@ -118,12 +126,25 @@ impl StreamInner {
         source: GpuVa,
         bytes: u64,
     ) -> Result<u64, Error> {
-        let mut state = lock(&self.state);
+        self.copy_locked(context, &mut lock(&self.state), target, source, bytes)
+    }
+
+    /// [`StreamInner::copy`] for a caller that holds the state.
+    pub(super) fn copy_locked(
+        &self,
+        context: &ContextInner,
+        state: &mut State,
+        target: GpuVa,
+        source: GpuVa,
+        bytes: u64,
+    ) -> Result<u64, Error> {
+        const MOST: u64 = LINEAR_STEP as u64 * PIECES_PER_SUBMISSION as u64;
         let mut done = 0;
         let mut last = self.submitted();
         // As many pieces to a submission as its words hold; each waits for those before it (non-pipelined).
         while done < bytes {
-            last = self.submit_copy(context, &mut state, |push| {
+            let part = (bytes - done).min(MOST);
+            last = self.submit_copy(context, state, part, |push| {
                 for _ in 0..PIECES_PER_SUBMISSION {
                     let piece = (bytes - done).min(u64::from(LINEAR_STEP));
                     if piece == 0 {
@@ -151,8 +172,9 @@ impl StreamInner {
             src: lines.source,
             dst: lines.target,
         };
-        self.submit_copy(context, &mut lock(&self.state), |push| {
-            let (bytes, count) = (lines.bytes, lines.count);
+        let (bytes, count) = (lines.bytes, lines.count);
+        let all = u64::from(bytes) * u64::from(count);
+        self.submit_copy(context, &mut lock(&self.state), all, |push| {
             copy::lines(push, Subchannel::COPY, offsets, lines.pitches, bytes, count)?;
             Ok(())
         })
@@ -166,6 +188,19 @@ impl StreamInner {
         pattern: Pattern,
         count: u64,
     ) -> Result<u64, Error> {
+        self.fill_locked(context, &mut lock(&self.state), target, pattern, count)
+    }
+
+    /// [`StreamInner::fill`] for a caller that holds the state.
+    pub(super) fn fill_locked(
+        &self,
+        context: &ContextInner,
+        state: &mut State,
+        target: GpuVa,
+        pattern: Pattern,
+        count: u64,
+    ) -> Result<u64, Error> {
+        const MOST: u64 = FILL_STEP * PIECES_PER_SUBMISSION as u64;
         let wide = pattern.widened();
         // Of narrow elements: those before the first whole word, the words, and those after the last.
         let size = pattern.bytes();
@@ -178,13 +213,13 @@ impl StreamInner {
         let tail = count - head - words * ratio;
         let parts = [(pattern, head), (wide, words), (pattern, tail)];
 
-        let mut state = lock(&self.state);
         let mut last = self.submitted();
         let mut at = target.0;
         for (pattern, count) in parts {
             let mut left = count;
             while left > 0 {
-                last = self.submit_copy(context, &mut state, |push| {
+                let part = left.min(MOST) * pattern.bytes();
+                last = self.submit_copy(context, state, part, |push| {
                     pattern.set(push)?;
                     for _ in 0..PIECES_PER_SUBMISSION {
                         let piece = left.min(FILL_STEP);
@@ -209,11 +244,12 @@ impl StreamInner {
         Ok(last)
     }
 
-    /// Submits what `fill` writes for the copy engine, and after it the engine's own signal.
+    /// Submits what `fill` writes for the copy engine, which moves `bytes`, and after it the engine's own signal.
     fn submit_copy(
         &self,
         context: &ContextInner,
         state: &mut State,
+        bytes: u64,
         fill: impl FnOnce(&mut PushWriter<'_>) -> Result<(), Error>,
     ) -> Result<u64, Error> {
         let wide = context.classes().copy.0 >= FIRST_WIDE_COPY_CLASS;
@@ -221,7 +257,7 @@ impl StreamInner {
         let engine = self.channel.page_va(ENGINE_SEMAPHORE);
         // Other than that of the copy before, however many other submissions lie between.
         let ticket = state.copies.wrapping_add(1);
-        let value = self.submit(context, state, Work::Copy, |push, value| {
+        let value = self.submit(context, state, Work::Copy { bytes }, |push, value| {
             fill(push)?;
             if wide {
                 let semaphore = SetSemaphore64 {

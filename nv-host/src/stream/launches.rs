@@ -1,17 +1,21 @@
 //! Launches: from a checked launch to a submission.
 
+use std::sync::{Arc, RwLockReadGuard, RwLockWriteGuard};
+
 use nv_proto::push::compute::{
     InvalidateShaderCaches, SendPcas, SendSignalingPcas, SendSignalingPcas2, SetShaderLocalMemory,
     SetShaderLocalMemoryNonThrottled,
 };
 use nv_proto::push::{PushWriter, Subchannel};
-use nv_proto::unit::ClassId;
+use nv_proto::qmd::{Release, ReleaseSize};
+use nv_proto::unit::{ClassId, GpuVa};
 
 use super::queue::{Pending, State, StreamInner, Which, Work};
+use super::{Stream, Turn};
 use crate::Error;
-use crate::channel::LAUNCHES;
+use crate::channel::{LAUNCHES, TIMELINE};
 use crate::context::{ContextInner, lock};
-use crate::launch::{Launch, LaunchScratch};
+use crate::launch::{Launch, LaunchScratch, qmd_version};
 use crate::local::LocalMemory;
 
 /// Launch descriptors are told to the GPU by address over 256.
@@ -19,7 +23,11 @@ const LAUNCH_ALIGN: u64 = 256;
 
 impl StreamInner {
     /// Submits one launch; the value is reached once the kernel has ended.
-    pub(crate) fn launch(&self, context: &ContextInner, launch: &Launch<'_>) -> Result<u64, Error> {
+    pub(crate) fn launch(
+        &self,
+        context: &ContextInner,
+        launch: &Launch<'_, &Stream>,
+    ) -> Result<u64, Error> {
         let mut state = lock(&self.state);
         let before = state.launches.mark();
         let launched = self.launch_locked(context, &mut state, launch);
@@ -34,43 +42,60 @@ impl StreamInner {
         &self,
         context: &ContextInner,
         state: &mut State,
-        launch: &Launch<'_>,
+        launch: &Launch<'_, &Stream>,
     ) -> Result<u64, Error> {
-        let function = launch.function().inner();
-        let needed = launch.local_bytes();
-        let moves = state.local.per_thread < needed && context.moves_stacks(needed);
-        let _moved = moves.then(|| context.move_stacks()).transpose()?;
-        let _kept = (needed > 0 && !moves).then(|| context.keep_stacks());
+        let (function, request) = (launch.function().inner(), launch.request());
+        let needed = request.local_bytes;
+        let _stacks = stacks(context, state, needed)?;
         let local = self.local_for(context, state, needed)?;
         let local_bytes = local.as_ref().unwrap_or(&state.local).per_thread;
 
         // The shape is checked before any of the stream's memory is taken; only a cooperative one depends on
         // where that memory is. The cache is not held meanwhile: other streams may launch the same kernel.
-        let anywhere = launch.shape(self.channel.area_va(LAUNCHES));
+        let anywhere = request.shape(self.channel.area_va(LAUNCHES));
         let bank0 = lock(&function.shapes)
             .get(context, function, &anywhere, local_bytes)?
             .bank0_bytes();
-        let size = LaunchScratch::size(bank0, launch.is_cooperative());
+        let size = LaunchScratch::size(bank0, request.cooperative);
         let offset =
             LAUNCHES + self.take(context, state, Which::Launches, size as u64, LAUNCH_ALIGN)?;
         let meeting = LaunchScratch::size(bank0, false) as u64;
         let qmd = {
-            let shape = launch.shape(self.channel.area_va(offset + meeting));
+            let shape = request.shape(self.channel.area_va(offset + meeting));
             let mut cache = lock(&function.shapes);
             let shaped = cache.get(context, function, &shape, local_bytes)?;
             let at = self.channel.area_va(offset);
-            let (bytes, qmd) = state
-                .scratch
-                .encode(launch, shaped, at, self.submitted() + 1)?;
+            let grid_id = self.submitted() + 1;
+            let (bytes, qmd) =
+                state
+                    .scratch
+                    .encode(function, request, shaped, at, grid_id, |_| Ok(()))?;
             self.channel.area()?.write(offset as usize, bytes)?;
             qmd
         };
 
+        let work = Work::Launch {
+            kernel: launch.function().label(),
+            grid: request.grid,
+            block: request.block(),
+        };
+        self.start(context, state, work, local, qmd, Pending::Nothing)
+    }
+
+    /// Submits the descriptor at `qmd`, on a channel that is told of new `local` memory first.
+    fn start(
+        &self,
+        context: &ContextInner,
+        state: &mut State,
+        work: Work<'_>,
+        local: Option<LocalMemory>,
+        qmd: GpuVa,
+        pending: Pending,
+    ) -> Result<u64, Error> {
         let compute = context.classes().compute;
         let generation = context.code_generation();
         let stale = state.code_generation != generation;
-        let label = launch.function().label();
-        let value = self.submit(context, state, Work::Launch(label), |push, _| {
+        let value = self.submit(context, state, work, |push, _| {
             if let Some(local) = &local {
                 set_local_memory(push, local)?;
             }
@@ -84,7 +109,7 @@ impl StreamInner {
             }
             push.write(Subchannel::COMPUTE, &SendPcas { qmd })?;
             schedule(push, compute)?;
-            Ok(Pending::Nothing)
+            Ok(pending)
         })?;
         state.code_generation = generation;
         if let Some(local) = local {
@@ -110,6 +135,66 @@ impl StreamInner {
         }
         Ok(Some(local))
     }
+}
+
+impl Turn<'_> {
+    /// Submits a chain of descriptors, each of which starts the next; the value is reached once the last has ended.
+    ///
+    /// `prepare` is told how much local memory a thread has, at least `local_bytes`, and the release that the last
+    /// descriptor is to make if its version can; it answers where the first one lies. Nothing of the chain may be
+    /// in flight.
+    pub(crate) fn chain(
+        &mut self,
+        context: &ContextInner,
+        (label, launches): (&Arc<str>, usize),
+        local_bytes: u32,
+        prepare: impl FnOnce(u32, Option<Release>) -> Result<GpuVa, Error>,
+    ) -> Result<u64, Error> {
+        /// The version from which on a descriptor releases 64 bits.
+        const FIRST_WIDE_RELEASE: u8 = 3;
+        let (stream, state) = (self.stream, &mut *self.state);
+        let _stacks = stacks(context, state, local_bytes)?;
+        let local = stream.local_for(context, state, local_bytes)?;
+        let per_thread = local.as_ref().unwrap_or(&state.local).per_thread;
+        let wide = qmd_version(context.classes().compute)?.major() >= FIRST_WIDE_RELEASE;
+        let release = wide.then(|| Release {
+            va: stream.channel.page_va(TIMELINE),
+            payload: stream.submitted() + 1,
+            size: ReleaseSize::Timestamp,
+            membar: true,
+            reduction: None,
+        });
+        let pending = match release {
+            Some(_) => Pending::Chain,
+            None => Pending::Nothing,
+        };
+        let first = prepare(per_thread, release)?;
+        let work = Work::Chain { label, launches };
+        stream.start(context, state, work, local, first, pending)
+    }
+}
+
+/// What a launch holds while it is submitted.
+#[derive(Debug)]
+#[allow(dead_code, reason = "held, and dropped")]
+enum Stacks<'a> {
+    /// No kernel in it has a stack.
+    None,
+    /// Stacks stay where they are.
+    Kept(RwLockReadGuard<'a, ()>),
+    /// They are being moved.
+    Moved(RwLockWriteGuard<'a, ()>),
+}
+
+/// Readies the stacks of a context for a launch whose threads need `bytes` of local memory.
+fn stacks<'a>(context: &'a ContextInner, state: &State, bytes: u32) -> Result<Stacks<'a>, Error> {
+    Ok(if bytes == 0 {
+        Stacks::None
+    } else if state.local.per_thread < bytes && context.moves_stacks(bytes) {
+        Stacks::Moved(context.move_stacks()?)
+    } else {
+        Stacks::Kept(context.keep_stacks())
+    })
 }
 
 /// Tells the channel of new local memory.

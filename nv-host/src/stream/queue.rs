@@ -1,5 +1,6 @@
 //! A stream's channel and what is in flight on it: submission, flow control, waiting.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,17 +9,19 @@ use nv_proto::gpfifo::{GpEntry, RingCursor};
 use nv_proto::push::compute::{SetShaderLocalMemoryWindow, SetShaderSharedMemoryWindow};
 use nv_proto::push::host::{SemAcquire, SemRelease, SetObject};
 use nv_proto::push::{PushWriter, Subchannel};
+use nv_proto::unit::Dim3;
 
 use crate::Error;
 use crate::channel::{
     COMMAND_BYTES, COMMANDS, Channel, ENGINE_SEMAPHORE, LAUNCH_BYTES, RING_ENTRIES, TIMELINE,
 };
 use crate::context::{ContextInner, lock};
-use crate::fault::FaultReport;
+use crate::fault::{FaultReport, InFlight, Submission};
 use crate::group::Group;
 use crate::launch::{LaunchScratch, WINDOWS};
 use crate::local::LocalMemory;
-use crate::memory::Allocation;
+use crate::memory::{Allocation, Placement, Use};
+use crate::profile::{self, About, Kind, Recorder, Sink};
 use crate::protocol;
 use crate::ring::Ring;
 use crate::wait::{self, Outcome};
@@ -30,6 +33,8 @@ pub(super) enum Pending {
     Nothing,
     /// A copy whose end the copy engine signals.
     Copy,
+    /// Launches of which the last signals its end.
+    Chain,
 }
 
 /// What a submission is for.
@@ -37,20 +42,67 @@ pub(super) enum Pending {
 pub(super) enum Work<'a> {
     /// The set-up of the channel.
     SetUp,
-    /// A launch of the kernel of this name.
-    Launch(&'a Arc<str>),
+    /// Nothing but the signal that all before it has ended.
+    Mark,
+    /// A launch of a kernel.
+    Launch {
+        /// Its name.
+        kernel: &'a Arc<str>,
+        grid: Dim3,
+        block: Dim3,
+    },
+    /// Launches of a graph, each of which starts the next.
+    Chain {
+        /// The names of their kernels.
+        label: &'a Arc<str>,
+        launches: usize,
+    },
     /// A copy of so many bytes.
-    Copy,
+    Copy { bytes: u64 },
     /// A wait for another stream.
     Wait,
+    /// Words of the caller's own.
+    Words,
 }
 
 impl<'a> Work<'a> {
     /// The kernel that a fault of the submission is told to be in.
     fn label(self) -> Option<&'a Arc<str>> {
         match self {
-            Self::Launch(kernel) => Some(kernel),
+            Self::Launch { kernel, .. } => Some(kernel),
+            Self::Chain { label, .. } => Some(label),
             _ => None,
+        }
+    }
+
+    /// What a profile records of it; `None` for what it does not record.
+    fn about(self) -> Option<About> {
+        let kind = match self {
+            Self::SetUp | Self::Mark | Self::Words => return None,
+            Self::Launch { grid, block, .. } => Kind::Launch { grid, block },
+            Self::Chain { launches, .. } => Kind::Chain { launches },
+            Self::Copy { bytes } => Kind::Copy { bytes },
+            Self::Wait => Kind::Wait,
+        };
+        let name = self.label().cloned();
+        Some(About { name, kind })
+    }
+}
+
+impl fmt::Display for Work<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SetUp => f.write_str("set-up"),
+            Self::Mark => f.write_str("mark"),
+            Self::Launch {
+                kernel,
+                grid,
+                block,
+            } => write!(f, "launch of {kernel}, grid {grid}, block {block}"),
+            Self::Chain { label, launches } => write!(f, "chain of {launches} launches of {label}"),
+            Self::Copy { bytes } => write!(f, "copy of {bytes} bytes"),
+            Self::Wait => f.write_str("wait for another stream"),
+            Self::Words => f.write_str("command words"),
         }
     }
 }
@@ -72,6 +124,10 @@ pub(crate) struct StreamInner {
     progress: Arc<Progress>,
     group: Arc<Group>,
     pub(super) limit: Duration,
+    /// Whether its end waits for nothing.
+    abandoned: AtomicBool,
+    /// Its number among the streams of its context.
+    id: u64,
 }
 
 /// How far a stream's work has got. It is there for as long as its channel is, also while the stream is being
@@ -118,11 +174,11 @@ impl Drop for Progress {
 #[derive(Debug)]
 pub(super) struct State {
     cursor: RingCursor,
-    commands: Ring,
+    pub(super) commands: Ring,
     pub(super) launches: Ring,
     /// By ring slot.
     marks: Box<[Mark]>,
-    pending: Pending,
+    pub(super) pending: Pending,
     /// Counts copies: what a copy engine without 64-bit payloads signals.
     pub(super) copies: u32,
     /// The local memory that the channel was last told of.
@@ -136,21 +192,34 @@ pub(super) struct State {
     /// their stream is dropped.
     awaited: Box<[Option<Arc<Allocation>>]>,
     fault: Option<Arc<FaultReport>>,
+    /// There while a profile is being recorded.
+    recorder: Option<Recorder>,
+    /// Where the GPU puts a profile's times. Once made it stays for as long as the channel: where an engine signals
+    /// the end of work itself, the time comes after the signal.
+    slots: Option<Arc<Allocation>>,
+}
+
+impl State {
+    /// The slot of the ring for the entry of this number.
+    pub(super) fn slot(&self, entry: u64) -> u32 {
+        self.cursor.slot(entry)
+    }
 }
 
 /// Words of one submission: the longest is a first launch with its set-up.
-const WORDS: usize = 96;
+const WORDS: usize = 96 + profile::WORDS;
 
 impl StreamInner {
     /// Makes a stream in `group` and sets its channel up.
-    pub(crate) fn new(context: &ContextInner, group: &Arc<Group>) -> Result<Self, Error> {
-        Self::starting_at(context, group, 0, 0)
+    pub(crate) fn new(context: &ContextInner, group: &Arc<Group>, id: u64) -> Result<Self, Error> {
+        Self::starting_at(context, group, id, 0, 0)
     }
 
     /// A stream as after `submissions`, a multiple of the ring's entries, and `copies`.
     pub(crate) fn starting_at(
         context: &ContextInner,
         group: &Arc<Group>,
+        id: u64,
         submissions: u64,
         copies: u32,
     ) -> Result<Self, Error> {
@@ -172,6 +241,8 @@ impl StreamInner {
             labels: vec![None; slots].into_boxed_slice(),
             awaited: vec![None; slots].into_boxed_slice(),
             fault: None,
+            recorder: None,
+            slots: None,
         };
         let progress = Arc::new(Progress {
             submitted: AtomicU64::new(submissions),
@@ -185,6 +256,8 @@ impl StreamInner {
             progress,
             group: Arc::clone(group),
             limit: context.limit(),
+            abandoned: AtomicBool::new(false),
+            id,
         };
         stream.set_up(context)?;
         Ok(stream)
@@ -224,6 +297,11 @@ impl StreamInner {
         Ok(())
     }
 
+    /// Its number among the streams of its context.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
     /// How far its work has got.
     pub(crate) fn progress(&self) -> &Arc<Progress> {
         &self.progress
@@ -250,7 +328,7 @@ impl StreamInner {
     }
 
     /// Has later work wait on the GPU until the timeline of `other` has reached `value`.
-    pub(super) fn wait_on_gpu(
+    pub(crate) fn wait_on_gpu(
         &self,
         context: &ContextInner,
         other: &Self,
@@ -269,6 +347,74 @@ impl StreamInner {
         Ok(())
     }
 
+    /// Submits nothing but the signal that all before it has ended.
+    pub(crate) fn mark(&self, context: &ContextInner) -> Result<u64, Error> {
+        let mut state = lock(&self.state);
+        self.submit(context, &mut state, Work::Mark, |_, _| Ok(Pending::Nothing))
+    }
+
+    /// The GPU's time in nanoseconds at which `value` was reached, if it is the newest value that was.
+    pub(crate) fn time_of(&self, value: u64) -> Option<u64> {
+        let page = self.channel.page_memory().mapping().ok()?;
+        // Payload and time come together: the same payload on both sides of the time says that it is its own.
+        let reached = protocol::timeline(|| page.read_u64(TIMELINE)) == value;
+        let time = protocol::timeline(|| page.read_u64(TIMELINE + 8));
+        let still = page.read_u64(TIMELINE) == value;
+        (reached && still && time != 0).then_some(time)
+    }
+
+    /// Has the stream record its submissions for a profile.
+    pub(crate) fn record(&self, context: &ContextInner, sink: &Arc<Sink>) -> Result<(), Error> {
+        let mut state = lock(&self.state);
+        let recording = state.recorder.as_ref();
+        if self.is_dead() || recording.is_some_and(|recorder| recorder.is_for(sink)) {
+            return Ok(());
+        }
+        let slots = match &state.slots {
+            Some(slots) => Arc::clone(slots),
+            None => {
+                let slots =
+                    context.allocate(profile::SLOTS_BYTES, Placement::Pinned, Use::Stream)?;
+                // No submission has the number 0.
+                let length = slots.mapping()?.len();
+                slots.mapping()?.fill(0, length, 0)?;
+                Arc::clone(state.slots.insert(Arc::new(slots)))
+            }
+        };
+        state.recorder = Some(Recorder::new(sink, self.id, slots));
+        Ok(())
+    }
+
+    /// Ends the recording for a profile, after what was recorded has ended if it is to wait for that.
+    pub(crate) fn stop_recording(&self, sink: &Arc<Sink>, wait: bool) {
+        let mut state = lock(&self.state);
+        let own = |recorder: &mut Recorder| recorder.is_for(sink);
+        let recorder = state.recorder.take_if(own);
+        drop(state);
+        if let (Some(recorder), true) = (recorder, wait) {
+            if let Some(newest) = recorder.newest() {
+                self.wait_raw(newest, self.limit);
+            }
+            self.read_back(recorder);
+        }
+    }
+
+    /// Reads back the last times that were recorded. Some come after the signal of their work, though not long.
+    fn read_back(&self, mut recorder: Recorder) {
+        const LAST_TIME: Duration = Duration::from_millis(100);
+        let (completed, mut done) = (self.completed(), false);
+        if recorder.newest().is_some_and(|newest| newest <= completed) {
+            let collect = || {
+                done = recorder.collect(completed);
+                done
+            };
+            wait::wait(LAST_TIME, collect, || self.is_dead(), || ());
+        } else {
+            recorder.collect(completed);
+        }
+        recorder.give_up();
+    }
+
     /// Publishes the words that `fill` writes, followed by the release of the timeline, as one entry.
     ///
     /// `fill` is given the value that the submission will reach, and says what the next work must wait for.
@@ -279,37 +425,107 @@ impl StreamInner {
         work: Work<'_>,
         fill: impl FnOnce(&mut PushWriter<'_>, u64) -> Result<Pending, Error>,
     ) -> Result<u64, Error> {
-        // Of what is known to be dead, the memory is free already.
-        if state.fault.is_some() || self.is_dead() {
-            return Err(self.fail(context, state));
-        }
+        self.check_alive(context, state)?;
         let value = self.submitted() + 1;
+        // Not recording costs this branch.
+        let recorded = match &state.recorder {
+            Some(recorder) => work
+                .about()
+                .map(|about| (about, recorder.now(), recorder.slot(value))),
+            None => None,
+        };
+        let slot_of_times = recorded.as_ref().map(|(_, _, slot)| *slot);
         let timeline = self.channel.page_va(TIMELINE);
         let mut words = [0; WORDS];
         let mut push = PushWriter::new(&mut words);
-        if state.pending == Pending::Copy {
-            // The copy engine signals on its own: later work is held until it has.
+        if state.pending != Pending::Nothing {
+            // The engine signals on its own: later work is held until it has.
             push.write(Subchannel::HOST, &SemAcquire::geq(timeline, value - 1))?;
         }
+        if let Some(times) = slot_of_times {
+            times.start(&mut push)?;
+        }
         let pending = fill(&mut push, value)?;
+        if let Some(times) = slot_of_times {
+            match (pending, work) {
+                (Pending::Nothing, _) => times.end(&mut push)?,
+                (_, Work::Copy { .. }) => times.end_of_copy(&mut push)?,
+                _ => times.end_of_signalled(&mut push, timeline)?,
+            }
+        }
         if pending == Pending::Nothing {
             push.write(
                 Subchannel::HOST,
                 &SemRelease::with_timestamp(timeline, value),
             )?;
         }
+        // Where times are recorded the host waits for the end of each work.
+        let pending = slot_of_times.map_or(pending, |_| Pending::Nothing);
         let words = push.finish();
+        self.enqueue(context, state, work, value, [&[], words], pending)?;
+        if let (Some(recorder), Some((about, begun, _))) = (&mut state.recorder, recorded) {
+            recorder.note(value, about, begun);
+        }
+        Ok(value)
+    }
 
-        let bytes = size_of_val(words) as u64;
+    /// Refuses work on a stream that a fault has ended: of what is known to be dead, the memory is free already.
+    pub(super) fn check_alive(
+        &self,
+        context: &ContextInner,
+        state: &mut State,
+    ) -> Result<(), Error> {
+        if state.fault.is_some() || self.is_dead() {
+            return Err(self.fail(context, state));
+        }
+        Ok(())
+    }
+
+    /// Publishes words, which lie in two places, as one entry: the submission of this value.
+    pub(super) fn enqueue(
+        &self,
+        context: &ContextInner,
+        state: &mut State,
+        work: Work<'_>,
+        value: u64,
+        [first, rest]: [&[u32]; 2],
+        pending: Pending,
+    ) -> Result<(), Error> {
+        let bytes = size_of_val(first) as u64;
+        let total = bytes + size_of_val(rest) as u64;
         // First what may fail, so that no space is taken that no submission stands for.
         self.make_slot(context, state)?;
-        let offset = self.take(context, state, Which::Commands, bytes, 4)?;
-        let at = COMMANDS + offset;
-        self.channel
-            .area()?
-            .write(at as usize, zerocopy::IntoBytes::as_bytes(words))?;
-        let entry = GpEntry::new(self.channel.area_va(at), words.len() as u32)?;
+        let at = COMMANDS + self.take(context, state, Which::Commands, total, 4)?;
+        let area = self.channel.area()?;
+        area.write(at as usize, zerocopy::IntoBytes::as_bytes(first))?;
+        area.write((at + bytes) as usize, zerocopy::IntoBytes::as_bytes(rest))?;
+        #[cfg(feature = "tracing")]
+        for (at, words) in [(at, first), (at + bytes, rest)] {
+            if !words.is_empty() {
+                super::dump::Submission {
+                    stream: self.id,
+                    value,
+                    work,
+                    at: self.channel.area_va(at),
+                    words,
+                    qmd: state.scratch.qmd(),
+                }
+                .dump(context.classes());
+            }
+        }
+        let entry = GpEntry::new(self.channel.area_va(at), (first.len() + rest.len()) as u32)?;
+        self.publish_entry(state, work, value, entry, pending)
+    }
 
+    /// Publishes an entry as the submission of this value; the ring has a slot for it.
+    pub(super) fn publish_entry(
+        &self,
+        state: &mut State,
+        work: Work<'_>,
+        value: u64,
+        entry: GpEntry,
+        pending: Pending,
+    ) -> Result<(), Error> {
         let Some(slot) = state.cursor.push() else {
             return Err(Error::Unsupported(
                 "the ring has no free slot although one was made".into(),
@@ -330,8 +546,7 @@ impl StreamInner {
         }
         state.pending = pending;
         self.progress.submitted.store(value, Ordering::Release);
-        self.channel.publish(slot, entry, state.cursor.gp_put())?;
-        Ok(value)
+        self.channel.publish(slot, entry, state.cursor.gp_put())
     }
 
     /// Takes space of one of the rings, waiting for work in flight to give some back.
@@ -365,7 +580,7 @@ impl StreamInner {
     }
 
     /// Makes sure that the ring has a free slot.
-    fn make_slot(&self, context: &ContextInner, state: &mut State) -> Result<(), Error> {
+    pub(super) fn make_slot(&self, context: &ContextInner, state: &mut State) -> Result<(), Error> {
         while state.cursor.is_full() {
             self.reclaim_one(context, state)?;
         }
@@ -383,6 +598,9 @@ impl StreamInner {
         self.wait_locked(context, state, oldest, self.limit)?;
         // Submissions and entries count alike: value `n` is entry `n - 1`.
         let completed = self.completed().min(self.submitted());
+        if let Some(recorder) = &mut state.recorder {
+            recorder.collect(completed);
+        }
         while state.cursor.get() < completed {
             let Some(slot) = state.cursor.pop() else {
                 break;
@@ -452,21 +670,64 @@ impl StreamInner {
     }
 
     fn timeout(&self, context: &ContextInner, state: &State, value: u64, limit: Duration) -> Error {
+        let report = FaultReport::of_time_limit(
+            context,
+            &self.channel,
+            self.all_in_flight(context, state),
+            limit,
+        );
         let next = self.completed() + 1;
         let mut what = format!("submission {next} of {value} on this stream");
-        if let Some(label) = self.label(state, next) {
-            what.push_str(&format!(" (kernel {label})"));
+        if let Some(kernel) = &report.kernel {
+            what.push_str(&format!(" (kernel {kernel})"));
         }
-        // A simulated GPU knows why it hangs.
-        let driver = &context.objects().driver;
-        if let Some(why) = driver.explain_fault(self.channel.handle()) {
-            what.push_str(&format!(" ({why})"));
+        Error::Timeout {
+            what,
+            limit,
+            report: Some(Arc::new(report)),
         }
-        Error::Timeout { what, limit }
+    }
+
+    /// All that can be known of the stream's state.
+    pub(super) fn diagnose(&self, context: &ContextInner) -> FaultReport {
+        let mut in_flight = self.all_in_flight(context, &lock(&self.state));
+        let is_alive = !self.is_dead();
+        if let Some(own) = &mut in_flight.own {
+            self.read_unread(context, own);
+        }
+        FaultReport::read(context, &self.channel, in_flight, is_alive)
+    }
+
+    /// What is in flight on the stream and on the others of its group.
+    fn all_in_flight(&self, context: &ContextInner, state: &State) -> InFlight {
+        InFlight {
+            own: self.in_flight(context, state),
+            beside: context.in_flight_beside(self),
+        }
+    }
+
+    /// What is in flight on this stream if it is another one of the group of `stream`, and nobody uses it just now.
+    pub(crate) fn in_flight_if_beside(
+        &self,
+        context: &ContextInner,
+        stream: &Self,
+    ) -> Option<Submission> {
+        if std::ptr::eq(self, stream) || !Arc::ptr_eq(&self.group, &stream.group) {
+            return None;
+        }
+        match self.state.try_lock() {
+            Ok(state) => self.in_flight(context, &state),
+            Err(_) => None,
+        }
+    }
+
+    /// Has the end of the stream wait for nothing.
+    pub(crate) fn abandon(&self) {
+        self.abandoned.store(true, Ordering::Release);
     }
 
     /// The kernel of a submission.
-    fn label(&self, state: &State, value: u64) -> Option<Arc<str>> {
+    pub(super) fn label(&self, state: &State, value: u64) -> Option<Arc<str>> {
         let slot = state.cursor.slot(value.checked_sub(1)?);
         state.labels.get(slot as usize).cloned().flatten()
     }
@@ -486,8 +747,8 @@ impl StreamInner {
             return Arc::clone(report);
         }
         self.group.set_dead();
-        let launch = self.label(state, self.completed() + 1);
-        Arc::new(FaultReport::read(context, &self.channel, launch))
+        let in_flight = self.all_in_flight(context, state);
+        Arc::new(FaultReport::read(context, &self.channel, in_flight, false))
     }
 }
 
@@ -496,11 +757,19 @@ impl Drop for StreamInner {
     /// device's limit is ended with the channel, and the driver then ends all channels of the group (seen on an
     /// H200: notifier code 45, preemptive removal), so that streams made later need a new one.
     fn drop(&mut self) {
+        let limit = if self.abandoned.load(Ordering::Acquire) {
+            Duration::ZERO
+        } else {
+            self.limit
+        };
         if !self.is_over(self.submitted())
-            && self.wait_raw(self.submitted(), self.limit) != Outcome::Done
+            && self.wait_raw(self.submitted(), limit) != Outcome::Done
         {
             self.group.close();
             self.progress.cut_off.store(true, Ordering::Release);
+        }
+        if let Some(recorder) = lock(&self.state).recorder.take() {
+            self.read_back(recorder);
         }
     }
 }

@@ -9,6 +9,7 @@ use zerocopy::IntoBytes;
 use super::copies::{Lines, Pattern};
 use super::{Event, Stream};
 use crate::Error;
+use crate::builtin::{Builtin, LEAST};
 use crate::context::Context;
 use crate::memory::{Allocation, Element, Place, Placement, Use};
 
@@ -67,20 +68,24 @@ impl Stream {
         D: Place + ?Sized,
         S: Place<Element = D::Element> + ?Sized,
     {
-        self.check(target.context())?;
-        self.check(source.context())?;
-        if source.len() > target.len() {
-            return Err(Error::InvalidArgument(format!(
-                "{} values do not fit memory of {}",
-                source.len(),
-                target.len()
-            )));
-        }
-        let bytes = bytes_of::<D::Element>(source.len());
-        let value = self
-            .inner
-            .copy(self.context.inner(), target.va(), source.va(), bytes)?;
-        let event = self.event_at(value);
+        let bytes = check_copy(&self.context, target, source)?;
+        let (to, from) = (target.va(), source.va());
+        let within = target.in_gpu_memory() && source.in_gpu_memory();
+        let by_kernel = match self.kernels(bytes, within) {
+            Some(kernels) => kernels.copy(self, to, from, bytes)?,
+            None => None,
+        };
+        let event = match by_kernel {
+            Some((event, done)) if done == bytes => event,
+            rest => {
+                let done = rest.map_or(0, |(_, done)| done);
+                let (to, from) = (GpuVa(to.0 + done), GpuVa(from.0 + done));
+                let value = self
+                    .inner
+                    .copy(self.context.inner(), to, from, bytes - done)?;
+                self.event_at(value)
+            }
+        };
         target.used(&event);
         source.used(&event);
         Ok(event)
@@ -173,18 +178,22 @@ impl Stream {
     where
         D: Place + ?Sized,
     {
-        self.check(target.context())?;
-        let Some(pattern) = Pattern::new(value.as_bytes()) else {
-            return Err(Error::InvalidArgument(format!(
-                "the copy engine fills with values of 1, 2, 4 or 8 bytes, and these have {}",
-                size_of::<D::Element>()
-            )));
+        let (pattern, count) = check_fill(&self.context, target, value)?;
+        let (to, bytes) = (target.va(), count * pattern.bytes());
+        let by_kernel = match (self.kernels(bytes, target.in_gpu_memory()), pattern.word()) {
+            (Some(kernels), Some(word)) => kernels.fill(self, to, word, bytes)?,
+            _ => None,
         };
-        let count = target.len() as u64;
-        let value = self
-            .inner
-            .fill(self.context.inner(), target.va(), pattern, count)?;
-        let event = self.event_at(value);
+        let event = match by_kernel {
+            Some((event, done)) if done == bytes => event,
+            rest => {
+                let done = rest.map_or(0, |(_, done)| done);
+                let count = (bytes - done) / pattern.bytes();
+                let to = GpuVa(to.0 + done);
+                let value = self.inner.fill(self.context.inner(), to, pattern, count)?;
+                self.event_at(value)
+            }
+        };
         target.used(&event);
         Ok(event)
     }
@@ -266,12 +275,62 @@ impl Stream {
         })
     }
 
-    fn check(&self, context: &Context) -> Result<(), Error> {
-        if Arc::ptr_eq(context.inner(), self.context.inner()) {
-            Ok(())
+    /// The kernels for a copy or a fill of so many bytes, `within` GPU memory or not.
+    fn kernels(&self, bytes: u64, within: bool) -> Option<&Builtin> {
+        if within && bytes >= LEAST {
+            self.builtin.get(&self.context)
         } else {
-            Err(Error::InvalidArgument("memory of another context".into()))
+            None
         }
+    }
+
+    fn check(&self, context: &Context) -> Result<(), Error> {
+        check_context(context, &self.context)
+    }
+}
+
+/// The bytes of a copy of all of `source` to the start of `target`, both of `context`.
+pub(crate) fn check_copy<D, S>(context: &Context, target: &D, source: &S) -> Result<u64, Error>
+where
+    D: Place + ?Sized,
+    S: Place<Element = D::Element> + ?Sized,
+{
+    check_context(target.context(), context)?;
+    check_context(source.context(), context)?;
+    if source.len() > target.len() {
+        return Err(Error::InvalidArgument(format!(
+            "{} values do not fit memory of {}",
+            source.len(),
+            target.len()
+        )));
+    }
+    Ok(bytes_of::<D::Element>(source.len()))
+}
+
+/// What a fill of all of `target`, of `context`, repeats, and how often.
+pub(crate) fn check_fill<D>(
+    context: &Context,
+    target: &D,
+    value: D::Element,
+) -> Result<(Pattern, u64), Error>
+where
+    D: Place + ?Sized,
+{
+    check_context(target.context(), context)?;
+    let pattern = Pattern::new(value.as_bytes()).ok_or_else(|| {
+        Error::InvalidArgument(format!(
+            "the copy engine fills with values of 1, 2, 4 or 8 bytes, and these have {}",
+            size_of::<D::Element>()
+        ))
+    })?;
+    Ok((pattern, target.len() as u64))
+}
+
+fn check_context(given: &Context, own: &Context) -> Result<(), Error> {
+    if Arc::ptr_eq(given.inner(), own.inner()) {
+        Ok(())
+    } else {
+        Err(Error::InvalidArgument("memory of another context".into()))
     }
 }
 

@@ -36,7 +36,6 @@ impl Compute {
         origin: impl Fn() -> Origin,
     ) -> Result<(), Stop> {
         let va = u64::from(self.register(compute::SEND_PCAS_A)) << 8;
-        self.in_flight.check(va, origin().entry)?;
         context.refresh();
         let mut queue = VecDeque::from([va]);
         let (mut descriptors, mut releases) = (Vec::new(), Vec::new());
@@ -44,6 +43,7 @@ impl Compute {
             if context.channel.cancel.load(Ordering::Acquire) {
                 return Err(Stop::Cancelled);
             }
+            self.in_flight.check(va, origin().entry)?;
             let qmd = read(context, va)?;
             self.run(context, va, &qmd)?;
             descriptors.push(va);

@@ -2,7 +2,7 @@
 
 use nv_host::{Buffer, Error, Options, Page, Placement};
 
-use super::{module, open, works};
+use super::{is_simulated, module, open, works};
 
 /// Whatever is written is read back, in every kind of memory and at every size.
 pub fn memory(options: &Options) {
@@ -256,4 +256,75 @@ pub fn early_drop(options: &Options) {
     }
     stream.synchronize().unwrap();
     assert!(result.read().unwrap().iter().all(|value| *value == 9.5));
+}
+
+/// Small memory is given out again only once the work that was in flight on it has ended.
+pub fn late_reuse(options: &Options) {
+    let device = open(options);
+    let vadd = module(&device, "k").function("vadd").unwrap();
+    let stream = device.stream().unwrap();
+    // As long as some uploads last, whatever the GPU.
+    let long = if is_simulated(&device) {
+        1 << 20
+    } else {
+        128 << 20
+    };
+    let long = device.alloc::<u64>(long).unwrap();
+    let n = 2000;
+    let sums = device.alloc::<f32>(n).unwrap();
+    let mut in_flight = 0;
+    for round in 0..8 {
+        let value = round as f32;
+        let a = device.upload(&vec![value; n]).unwrap();
+        let b = device.upload(&vec![0.25_f32; n]).unwrap();
+        for _ in 0..4 {
+            stream.fill(&long, round).unwrap();
+        }
+        let launch = stream.launch(&vadd).grid(8).block(256);
+        let launch = launch.arg(&a).arg(&b).arg(&sums).arg(n as i32);
+        let end = launch.submit().unwrap();
+        drop((a, b));
+        // On another stream, so that nothing but the memory's being in use keeps these from going first.
+        let others: Vec<_> = (0..4)
+            .map(|_| device.upload(&vec![-1.0_f32; n]).unwrap())
+            .collect();
+        in_flight += usize::from(!end.is_reached());
+        end.wait().unwrap();
+        let found = sums.read().unwrap();
+        assert!(
+            found.iter().all(|sum| *sum == value + 0.25),
+            "round {round}: {}",
+            found[0]
+        );
+        drop(others);
+    }
+    assert!(
+        in_flight > 0,
+        "the work never lasted long enough to tell anything"
+    );
+}
+
+/// What programs hand from thread to thread can be handed.
+pub fn shared(options: &Options) {
+    fn check<T: Send + Sync>(value: T) -> T {
+        value
+    }
+    let device = check(open(options));
+    let stream = check(device.stream().unwrap());
+    let buffer = check(device.upload(&[1_u32; 100]).unwrap());
+    let pinned = check(device.alloc_pinned::<u32>(100).unwrap());
+    check(pinned.slice(1..).unwrap());
+    let lent = check(device.register::<u32>(Page::zeroed(1)).unwrap());
+    let download = check(stream.download(&buffer).unwrap());
+    let values = std::thread::spawn(move || download.wait().unwrap());
+    assert_eq!(values.join().unwrap(), [1; 100]);
+    let given = std::thread::spawn(move || {
+        pinned.write(&[2; 100]).unwrap();
+        (pinned, lent.into_pages().unwrap())
+    });
+    let (pinned, _pages) = given.join().unwrap();
+    check(stream.copy(&buffer, &pinned).unwrap())
+        .wait()
+        .unwrap();
+    assert_eq!(buffer.read().unwrap(), [2; 100]);
 }

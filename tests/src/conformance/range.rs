@@ -464,6 +464,15 @@ pub fn variables(options: &Options) {
     coefficients.write(&[1, 2]).unwrap();
     assert_eq!(coefficients.read().unwrap()[..3], [1, 2, words[2]]);
 
+    // Copies of streams reach it as they reach buffers.
+    let copy = device.alloc::<u32>(64).unwrap();
+    stream.copy(&copy, &coefficients).unwrap().wait().unwrap();
+    assert_eq!(copy.read().unwrap(), coefficients.read().unwrap());
+    let turned: Vec<u32> = copy.read().unwrap().into_iter().rev().collect();
+    copy.write(&turned).unwrap();
+    stream.copy(&coefficients, &copy).unwrap().wait().unwrap();
+    assert_eq!(coefficients.read().unwrap(), turned);
+
     // A variable is an argument, too.
     table.write(&[0; 1000]).unwrap();
     let count = module.function("count_blocks").unwrap();

@@ -1,9 +1,11 @@
 //! `nv bench`: latencies and bandwidths, under the names that the vendor library's baseline uses
-//! (`tests/cubins/bench/cuda_baseline.c`), so that the two can be set side by side.
+//! (`tests/cubins/bench/cuda_baseline.c`), so that the two can be set side by side; and some that it has not.
 
 use std::time::{Duration, Instant};
 
-use nv_host::{Device, Placement};
+use nv_host::{
+    Buffer, Device, Event, Function, Graph, GraphBuilder, GraphNode, Placement, Stream, launch,
+};
 use serde::Serialize;
 
 use crate::device::DeviceArgs;
@@ -92,13 +94,30 @@ fn measure(
     );
     let stream = device.stream()?;
     let start = Instant::now();
-    stream.launch(&empty).grid(1).block(32).submit()?.wait()?;
+    let first = stream.launch(&empty).grid(1).block(32).submit()?;
+    let submitted = start.elapsed();
+    first.wait()?;
     add("first_launch_sync", micros(start.elapsed()), "us");
+    add("first_launch_submit", micros(submitted), "us");
     add(
         "start_to_first_result",
         begin.elapsed().as_secs_f64() * 1e3,
         "ms",
     );
+
+    // The parts of a first launch, each waited for with no sleep: what a channel does first, and what a module does.
+    let other = device.stream()?;
+    let start = Instant::now();
+    spin(&other.event())?;
+    add("stream_first_work", micros(start.elapsed()), "us");
+    let again = device.load(cubin)?.function("empty")?;
+    let start = Instant::now();
+    let first = other.launch(&again).grid(1).block(32).submit()?;
+    let submitted = start.elapsed();
+    spin(&first)?;
+    add("module_first_launch_sync", micros(start.elapsed()), "us");
+    add("module_first_launch_submit", micros(submitted), "us");
+    drop((first, again, other));
 
     // An idle GPU runs at low clocks: warm up first, as the baseline's own first rounds do.
     let launch = stream.launch(&empty).grid(1).block(32);
@@ -154,6 +173,16 @@ fn measure(
         "us/launch",
     );
 
+    measure_graphs(
+        device,
+        &stream,
+        &vadd,
+        &empty,
+        [&a, &b, &y],
+        &rounds,
+        &mut add,
+    )?;
+
     let pinned_bytes = if quick { 1 << 20 } else { 256 << 20 };
     let pinned = device.alloc_in::<u8>(pinned_bytes, Placement::Pinned)?;
     let part = device.alloc::<u8>(pinned_bytes)?;
@@ -176,12 +205,22 @@ fn measure(
         2.0 * gigabytes(big, sample),
         "GB/s",
     );
-    let pageable = vec![2_u8; pinned_bytes];
+    let mut pageable = vec![2_u8; pinned_bytes];
     let sample = median(5, || {
         part.write(&pageable)?;
         Ok(())
     })?;
     add("h2d_pageable_256M", gigabytes(pinned_bytes, sample), "GB/s");
+    let sample = median(5, || {
+        part.read_into(&mut pageable)?;
+        Ok(())
+    })?;
+    add("d2h_pageable_256M", gigabytes(pinned_bytes, sample), "GB/s");
+    let sample = median(10, || {
+        stream.fill(&b, 0)?.wait()?;
+        Ok(())
+    })?;
+    add("fill_1G", gigabytes(big, sample), "GB/s");
 
     let small = device.alloc_in::<u8>(4096, Placement::Pinned)?;
     let small_on_gpu = device.alloc::<u8>(4096)?;
@@ -196,6 +235,11 @@ fn measure(
     })?;
     add("d2h_4K_sync", micros(sample), "us");
 
+    let sample = median(rounds(2000), || {
+        drop(device.alloc::<u8>(4096)?);
+        Ok(())
+    })?;
+    add("alloc_free_4K", micros(sample), "us");
     let sample = median(rounds(200), || {
         drop(device.alloc::<u8>(2 << 20)?);
         Ok(())
@@ -223,6 +267,77 @@ fn measure(
     })?;
     add("saxpy_1G_traffic", 3.0 * gigabytes(big, sample), "GB/s");
     Ok(figures)
+}
+
+/// Graphs of 100 kernels: each replay waited for, as the baseline does, and one after the other with no wait.
+fn measure_graphs(
+    device: &Device,
+    stream: &Stream,
+    vadd: &Function,
+    empty: &Function,
+    [a, b, y]: [&Buffer<u8>; 3],
+    rounds: &impl Fn(usize) -> usize,
+    add: &mut impl FnMut(&'static str, f64, &'static str),
+) -> Result<(), Failure> {
+    const KERNELS: u32 = 100;
+    let build = |launch: &dyn Fn(&mut GraphBuilder) -> Result<GraphNode, nv_host::Error>| {
+        let mut graph = Graph::builder(device);
+        let mut first = None;
+        for _ in 0..KERNELS {
+            let node = launch(&mut graph)?;
+            first.get_or_insert(node);
+        }
+        Ok::<_, nv_host::Error>((graph.build()?, first))
+    };
+    let (graph, first) = build(&|graph| launch!(graph, vadd[1, 256](a, b, y, 256_i32)))?;
+    graph.replay(stream)?.wait()?;
+    let sample = median(rounds(500), || graph.replay(stream)?.wait())?;
+    add("graph100_replay_sync", micros(sample), "us");
+    let per_kernel = micros(sample) / f64::from(KERNELS);
+    add("graph100_per_kernel", per_kernel, "us/kernel");
+    if let Some(first) = first {
+        let sample = median(rounds(500), || {
+            graph.set_arg(first, 3, 256_i32)?;
+            graph.replay(stream)?.wait()
+        })?;
+        add("graph100_patch_replay_sync", micros(sample), "us");
+    }
+
+    let (graph, _) = build(&|graph| launch!(graph, empty[1, 32]()))?;
+    graph.replay(stream)?.wait()?;
+    let sample = median(rounds(500), || graph.replay(stream)?.wait())?;
+    add("graph100_empty_replay_sync", micros(sample), "us");
+    let (mut enqueue, replays) = (Vec::new(), rounds(1000));
+    let start = Instant::now();
+    for replay in 0..replays {
+        // From the third on, a replay waits for the one before the last.
+        let begin = Instant::now();
+        graph.replay(stream)?;
+        if replay < 2 {
+            enqueue.push(begin.elapsed());
+        }
+    }
+    stream.synchronize()?;
+    let each = micros(start.elapsed()) / replays as f64;
+    add(
+        "graph100_empty_per_kernel",
+        each / f64::from(KERNELS),
+        "us/kernel",
+    );
+    add("graph100_enqueue_cost", micros(middle(&mut enqueue)), "us");
+    Ok(())
+}
+
+/// Waits for `event` with no sleep, for at most two seconds, then as usual.
+fn spin(event: &Event) -> Result<(), nv_host::Error> {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_secs(2) {
+        if event.is_reached() {
+            return Ok(());
+        }
+        std::hint::spin_loop();
+    }
+    event.wait()
 }
 
 /// The median time of `rounds` runs.

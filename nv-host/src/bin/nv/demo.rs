@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::device::DeviceArgs;
 use crate::exit::Failure;
 use crate::out;
+use crate::profile::{self, ProfileArgs};
 use crate::table::table;
 
 /// Run the demonstration.
@@ -16,6 +17,8 @@ use crate::table::table;
 pub struct Args {
     #[command(flatten)]
     device: DeviceArgs,
+    #[command(flatten)]
+    profile: ProfileArgs,
     /// Print the table as JSON.
     #[arg(long)]
     json: bool,
@@ -58,12 +61,15 @@ struct Report<'a> {
     /// From the start of the command to the first kernel's result, in milliseconds.
     first_result_ms: f64,
     kernels: &'a [Row],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile: Option<profile::Report<'a>>,
 }
 
 /// Runs the demonstration; a wrong element is a failure.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let begin = Instant::now();
     let device = args.device.open()?;
+    let profile = args.profile.begin(&device)?;
     let module = device.load(built_for(&device, &CUBINS)?)?;
     let first = vector_add(&device, &module)?;
     let first_result = begin.elapsed();
@@ -73,6 +79,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         matrix_multiply(&device, &module)?,
         local_walk(&device, &module)?,
     ];
+    let recording = args.profile.finish(profile)?;
     let info = device.info();
     let simulated = !matches!(info.kind, nv_host::driver::Kind::Kernel);
     if args.json {
@@ -84,6 +91,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             map_mode: format!("{:?}", info.map_mode).to_lowercase(),
             first_result_ms: milliseconds(first_result),
             kernels: &rows,
+            profile: recording.as_ref().map(profile::report),
         };
         out::json(&report)?;
     } else {
@@ -119,6 +127,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             shown.trim_fmt(),
             milliseconds(first_result)
         ))?;
+        if let (Some(recording), true) = (&recording, args.profile.wants_table()) {
+            out::text(&profile::text(recording))?;
+        }
     }
     if rows.iter().any(|row| row.wrong > 0) {
         Err(Failure::Failed)

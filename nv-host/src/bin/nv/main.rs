@@ -8,16 +8,19 @@ mod devices;
 mod doctor;
 mod exit;
 mod fatbin;
+mod fault;
 mod input;
 mod ioctl;
 mod listing;
 mod out;
+mod profile;
 mod push;
 mod qmd;
 mod run;
 mod table;
 mod trace;
 mod value;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -25,7 +28,7 @@ use clap::{Parser, Subcommand};
 
 /// Run NVIDIA GPUs with no vendor user-space library.
 #[derive(Debug, Parser)]
-#[command(version, arg_required_else_help = true, after_help = exit::HELP)]
+#[command(version, arg_required_else_help = true, after_help = format!("{}\n\n{}", exit::HELP, watch::HELP))]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -59,7 +62,12 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
+    let command = Cli::parse().command;
+    if let Err(error) = watch::begin() {
+        eprintln!("nv: {error}");
+        return ExitCode::from(2);
+    }
+    let outcome = match command {
         Command::Demo(args) => demo::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Devices(args) => devices::run(&args),

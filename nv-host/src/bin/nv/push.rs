@@ -1,4 +1,4 @@
-//! `nv push`: pushbuffers as text, and how two of them differ.
+//! `nv push`: pushbuffers as text, how two of them differ, and what a GPU makes of one.
 
 mod diff;
 pub mod dump;
@@ -11,9 +11,10 @@ use clap::{Args as ClapArgs, Subcommand, ValueEnum};
 use nv_proto::class::{self, Generation};
 use nv_proto::pretty::Bindings;
 
+use crate::device::DeviceArgs;
 use crate::exit::Failure;
 
-/// Pushbuffers as text, and how two of them differ.
+/// Pushbuffers as text, how two of them differ, and what a GPU makes of one.
 #[derive(Debug, ClapArgs)]
 pub struct Args {
     #[command(subcommand)]
@@ -32,6 +33,19 @@ enum Command {
         #[arg(long)]
         all: bool,
         /// One JSON document for tools.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Submits command words as they are to a GPU, and says what came of it. Subchannel 1 is its compute engine, 4 its copy
+    /// engine.
+    Run {
+        /// As for `dump`.
+        file: PathBuf,
+        #[command(flatten)]
+        reading: Reading,
+        #[command(flatten)]
+        device: DeviceArgs,
+        /// One JSON document for tools, where it fails.
         #[arg(long)]
         json: bool,
     },
@@ -130,6 +144,23 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             } else {
                 dump::text(&mut paper, &streams, reading, *all)
             }
+        }
+        Command::Run {
+            file,
+            reading,
+            device,
+            json,
+        } => {
+            let words = source::one(file, reading.format, reading.stream.as_deref())?.words;
+            let device = device.open()?;
+            let stream = device.stream()?;
+            let event = stream.submit_words(&words);
+            crate::fault::wait(&stream, event, *json)?;
+            crate::out::text(&format!(
+                "{} words done on {}\n",
+                words.len(),
+                device.info().name
+            ))
         }
         Command::Diff {
             from,

@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::device::DeviceArgs;
 use crate::exit::Failure;
 use crate::out;
+use crate::profile::{self, ProfileArgs};
 use crate::value::{ArgSpec, Type};
 
 /// Run one kernel.
@@ -49,6 +50,11 @@ pub struct Args {
     /// How many elements of each buffer to print.
     #[arg(long, value_name = "COUNT", default_value_t = 8)]
     print: usize,
+    /// How often to launch; `time_us` is that of all launches.
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    repeat: u32,
+    #[command(flatten)]
+    profile: ProfileArgs,
     /// Print the result as JSON.
     #[arg(long)]
     json: bool,
@@ -63,6 +69,8 @@ struct Report<'a> {
     block: String,
     time_us: f64,
     buffers: Vec<Shown>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    profile: Option<profile::Report<'a>>,
 }
 
 /// The first elements of one buffer.
@@ -88,6 +96,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         }
     }
     let device = args.device.open()?;
+    let profile = args.profile.begin(&device)?;
     let module = device.load(&cubin)?;
     let function = module.function(&args.kernel)?;
     let mut buffers: Vec<(usize, Type, Buffer<u8>)> = Vec::new();
@@ -113,7 +122,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         };
     }
     let start = Instant::now();
-    launch.submit()?.wait()?;
+    let mut event = launch.submit();
+    for _ in 1..args.repeat {
+        event = event.and_then(|_| launch.submit());
+    }
+    crate::fault::wait(&stream, event, args.json)?;
     let time_us = start.elapsed().as_secs_f64() * 1e6;
 
     let mut shown = Vec::new();
@@ -134,6 +147,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             first: first.collect(),
         });
     }
+    let recording = args.profile.finish(profile)?;
     let name = &device.info().name;
     if args.json {
         let report = Report {
@@ -143,6 +157,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             block: args.block.to_string(),
             time_us,
             buffers: shown,
+            profile: recording.as_ref().map(profile::report),
         };
         out::json(&report)
     } else {
@@ -163,6 +178,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             let more = if first.len() < *count { ", …" } else { "" };
             let values = values.join(", ");
             text.push_str(&format!("arg {arg}, {kind}[{count}]: {values}{more}\n"));
+        }
+        if let (Some(recording), true) = (&recording, args.profile.wants_table()) {
+            text.push_str(&profile::text(recording));
         }
         out::text(&text)
     }

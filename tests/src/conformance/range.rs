@@ -504,7 +504,7 @@ pub fn variables(options: &Options) {
     }
     // The module stays for as long as one of its variables.
     drop((function, count, module));
-    assert_eq!(coefficients.read().unwrap()[..2], [1, 2]);
+    assert_eq!(coefficients.read().unwrap(), turned);
 }
 
 /// Calls through a table of functions, and through objects' own.

@@ -9,12 +9,12 @@ use zerocopy::IntoBytes;
 use crate::Error;
 use crate::args::{Arg, Hold};
 use crate::context::Context;
-use crate::memory::Element;
+use crate::memory::{Element, Place, sealed};
 use crate::module::Module;
 
 /// A variable of a module as `len` values of `T`; the module stays loaded while it is held.
 ///
-/// As an argument it is the variable's address.
+/// As an argument it is the variable's address, and copies of streams take it as a [`Place`].
 ///
 /// # Order
 /// [`Symbol::write`] returns once the values are there, whatever other streams do meanwhile: every launch submitted
@@ -153,5 +153,27 @@ impl<T: Element> Arg for Symbol<T> {
     fn hold(&self) -> Option<Hold> {
         let code = self.module.code()?;
         Some(Hold::new(self.module.context(), Arc::clone(code)))
+    }
+}
+
+impl<T: Element> sealed::Sealed for Symbol<T> {
+    fn keep(&self) -> Option<Hold> {
+        Arg::hold(self)
+    }
+}
+
+impl<T: Element> Place for Symbol<T> {
+    type Element = T;
+
+    fn context(&self) -> &Context {
+        self.module.context()
+    }
+
+    fn va(&self) -> GpuVa {
+        self.va
+    }
+
+    fn len(&self) -> usize {
+        self.len
     }
 }

@@ -25,9 +25,10 @@ macro_rules! suite {
                 several_streams, neighbours_unharmed);
             suite!(@cases $options, [$($ignore)?], suite::graph, chain, patches, mixed, local, cooperative, keeps,
                 graph_threads, faulty, graph_time_limit, recorded);
-            suite!(@cases $options, [$($ignore)?], suite::range, dynamic_shared, registers, large_stack, big_argument,
-                many_arguments, clusters, grid_sync, named_barriers, variables, pointers_to_functions, recursion,
-                system_calls, printing, assertions, many_kernels, tensor, warps, large_grids, occupancy);
+            suite!(@cases $options, [$($ignore)?], suite::range, dynamic_shared, registers, large_stack, stacks_of_threads,
+                big_argument, many_arguments, clusters, grid_sync, named_barriers, variables, pointers_to_functions,
+                recursion, system_calls, printing, assertions, many_kernels, tensor, warps, large_grids, occupancy,
+                variants);
             suite!(@cases $options, [$($ignore)?], suite::peers, mapping, copies_between_contexts, signals, lifetimes);
         }
     };

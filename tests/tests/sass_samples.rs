@@ -209,7 +209,7 @@ fn every_bit_counts() {
 /// Mnemonics and bits that make no difference.
 const SILENT: usize = 107;
 /// Samples that come out as the disassembler prints them.
-const AGREE: usize = 3547;
+const AGREE: usize = 3549;
 /// Samples of mnemonics that the decoder does not claim.
 const UNCLAIMED_COUNT: usize = 145;
 /// Samples that come out otherwise: `ATOMS.ARRIVE.64` of `sm_86` and `sm_89`, for which there are no facts.

@@ -5,7 +5,7 @@ typedef unsigned u32;
 #if WHICH == 1
 __device__ char name[16] = "before";
 static __device__ __noinline__ void line(u32 t, int value, const char *own) {
-    printf("%u.%03u: %s %s %s |%6.2f|%-5d|%c %#llx %%\n", blockIdx.x, t, value & 1 ? "odd" : "even", name, own, value * 0.25, value, 'a' + t % 26, value * 0x100000001ll);
+    printf("%u.%03u: %s %s %s |%6.2f|%-5d|%c %#llx %%\n", blockIdx.x, t, value & 1 ? "odd" : "even", name, own, value * 0.25, value, 'a' + t % 26, 0x123456789abull + value);
 }
 // A line from every eighth thread; one string is the kernel's, one the host's, one the thread's own.
 extern "C" __global__ void prints(const int *in) {

@@ -42,6 +42,13 @@ def main():
                 fields = [dict(f, hi=high) if f["name"] == "op0.ureg" else f for f in form["fields"]]
                 fields = [dict(f, values={"0": f["values"]["0"]}) if f["name"] == "op0_b76" else f for f in fields]
                 forms.append((opcode, mnemonic, dict(form, archs=archs, fields=fields)))
+        # The carry of this form: the facts have it for sm_86 and sm_89, compilers use it everywhere (seen in
+        # code for sm_80 and sm_90, as `LEA.HI.X.SX32 R15, R2, 0x123, 0x1, P0`).
+        if mnemonic == "LEA" and opcode == 0x811:
+            if "sm_86" in form["archs"]:
+                form["archs"] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"]
+            else:
+                forms.remove((opcode, mnemonic, form))
         # The facts give this form's type twice where it counts lanes.
         if mnemonic == "ATOMS" and opcode == 0xF8C and "sm_80" in form["archs"]:
             for f in form["fields"]:

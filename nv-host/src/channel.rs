@@ -54,12 +54,12 @@ pub(crate) struct Notification {
 /// One channel with a compute and a copy engine object.
 #[derive(Debug)]
 pub(crate) struct Channel {
-    // Fields end in this order: the registration in `drop`, the engine objects, the channel, its memory.
+    // They end in this order: in `drop` the registration, the engine objects, the channel; then its memory.
     registration: Option<Registration>,
     /// Absent where the driver refuses one: faults are then reported with less detail.
     debugger: Option<RmObject>,
-    _compute: RmObject,
-    _copy: RmObject,
+    compute: RmObject,
+    copy: RmObject,
     channel: RmObject,
     area: Allocation,
     /// Streams that wait for this one's timeline share it.
@@ -118,8 +118,8 @@ impl Channel {
         let channel = Self {
             registration,
             debugger,
-            _compute: compute,
-            _copy: copy,
+            compute,
+            copy,
             channel,
             area,
             page,
@@ -128,8 +128,10 @@ impl Channel {
             space: Arc::clone(context.space()),
             group: Arc::clone(group),
         };
-        calls::schedule(&*objects.driver, group.handle())?;
+        let scheduled = calls::schedule(&*objects.driver, group.handle());
+        // A channel that ends takes this lock itself.
         drop(making);
+        scheduled?;
         group.add(token);
         Ok(channel)
     }
@@ -201,8 +203,17 @@ impl Channel {
 impl Drop for Channel {
     fn drop(&mut self) {
         self.group.remove(self.token);
+        // Between the two the group has a channel that the UVM driver does not know, and cannot be scheduled: none is
+        // made meanwhile (eight threads that made and dropped streams met that on an H200).
+        let group = Arc::clone(&self.group);
+        let _making = group.making();
         if let Some(registration) = self.registration.take() {
             self.space.unregister_channel(&registration);
+        }
+        let engines = [&mut self.compute, &mut self.copy, &mut self.channel];
+        for object in self.debugger.iter_mut().chain(engines) {
+            // What cannot be ended ends with the group.
+            let _ = object.end();
         }
     }
 }

@@ -6,7 +6,8 @@ use nv_proto::cubin::Param;
 use nv_proto::launch::{
     Call, DeviceFacts, Occupancy, Prepared, Shape, Shaped, prepare, sass_version,
 };
-use nv_proto::qmd::{Qmd, Version};
+use nv_proto::qmd::value::ConstantBufferPrefetch;
+use nv_proto::qmd::{FieldInfo, Qmd, Version};
 use nv_proto::unit::{ClassId, Dim3, GpuVa};
 
 use crate::Error;
@@ -454,6 +455,8 @@ fn qmd_version(compute: ClassId) -> Result<Version, Error> {
 #[derive(Debug)]
 pub(crate) struct LaunchScratch {
     qmd: Qmd,
+    /// When a constant bank is fetched, where the version says so.
+    bank_prefetch: Option<FieldInfo>,
     bytes: Vec<u8>,
 }
 
@@ -467,8 +470,12 @@ pub(crate) const MEETING: [u8; 16] = [0x10, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 
 impl LaunchScratch {
     pub(crate) fn new(context: &ContextInner) -> Result<Self, Error> {
         let version = qmd_version(context.classes().compute)?;
+        let mut fields = version.fields().iter();
         Ok(Self {
             qmd: Qmd::new(version),
+            bank_prefetch: fields
+                .find(|field| field.name == "CONSTANT_BUFFER_PREFETCH")
+                .copied(),
             bytes: Vec::new(),
         })
     }
@@ -508,6 +515,12 @@ impl LaunchScratch {
         shaped
             .encode(&call, &mut self.qmd, &mut self.bytes)
             .map_err(|error| refused(function, error))?;
+        if let Some(field) = &self.bank_prefetch {
+            // The arguments, before the grid starts: a launch after another takes 1.5 us on an H200 with it and 1.8 us
+            // without, a launch of a chain 1.0 and 1.25 us.
+            self.qmd
+                .set_field(field, 0, ConstantBufferPrefetch::PREFETCH_PRE.0)?;
+        }
         finish(&mut self.qmd)?;
         let qmd = self.qmd.as_bytes();
         if let Some((place, rest)) = self

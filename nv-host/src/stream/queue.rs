@@ -692,10 +692,10 @@ impl StreamInner {
         self.wait(context, self.submitted(), limit)
     }
 
-    /// Waits for all work submitted so far, whatever comes of it; false where it goes on after the limit. It takes no lock,
-    /// so that a caller may hold any.
-    pub(crate) fn settle(&self, limit: Duration) -> bool {
-        let outcome = self.wait_raw(self.submitted(), limit);
+    /// Waits until `value` is reached, whatever comes of it; false where it is not after the limit. It takes no lock, so
+    /// that a caller may hold any.
+    pub(super) fn settle(&self, value: u64, limit: Duration) -> bool {
+        let outcome = self.wait_raw(value, limit);
         if outcome == Outcome::Failed {
             self.group.set_dead();
         }
@@ -754,9 +754,17 @@ impl StreamInner {
         }
     }
 
-    /// Has the end of the stream wait for nothing.
+    /// Has the end of the stream wait for nothing. What is made from now on does not end with it.
     pub(crate) fn abandon(&self) {
         self.abandoned.store(true, Ordering::Release);
+        if !self.is_over(self.submitted()) {
+            self.group.close();
+        }
+    }
+
+    /// Whether it was abandoned.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.abandoned.load(Ordering::Acquire)
     }
 
     /// The kernel of a submission.
@@ -790,7 +798,7 @@ impl Drop for StreamInner {
     /// device's limit is ended with the channel, and the driver then ends all channels of the group (seen on an
     /// H200: notifier code 45, preemptive removal), so that streams made later need a new one.
     fn drop(&mut self) {
-        let limit = if self.abandoned.load(Ordering::Acquire) {
+        let limit = if self.is_abandoned() {
             Duration::ZERO
         } else {
             self.limit

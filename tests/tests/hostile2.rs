@@ -109,6 +109,59 @@ fn synchronizing_waits_for_streams_that_are_being_dropped() {
     works(&device);
 }
 
+/// What a stream recorded that is being dropped is part of the profile.
+#[test]
+fn profiles_wait_for_streams_that_are_being_dropped() {
+    let device = device(LONG);
+    let source = device.upload(&[7_u32; 4096]).unwrap();
+    let target = device.alloc::<u32>(4096).unwrap();
+    let profile = device.profile().unwrap();
+    let copy = |stream: &Stream| drop(stream.copy(&target, &source).unwrap());
+    let recording = while_being_dropped(&device, copy, || profile.finish());
+    assert!(recording.lost().is_none());
+    let names: Vec<_> = recording
+        .records()
+        .iter()
+        .map(|record| record.name())
+        .collect();
+    assert_eq!(names, ["loop", "copy"]);
+}
+
+/// A wait has its own limit, whatever another thread waits for on the same stream.
+#[test]
+fn a_limit_holds_while_others_wait_longer() {
+    let device = device(Duration::from_secs(4));
+    let endless = Endless::new(&device);
+    let vadd = module(&device, "k").function("vadd").unwrap();
+    let buffer = device.upload(&[0.0_f32; 64]).unwrap();
+    let stream = device.stream().unwrap();
+    let event = endless.begin(&stream);
+    std::thread::scope(|scope| {
+        let filling = scope.spawn(|| {
+            let launch = stream.launch(&vadd).grid(1).block(64);
+            let launch = launch.arg(&buffer).arg(&buffer).arg(&buffer).arg(64_i32);
+            while launch.submit().is_ok() {}
+        });
+        std::thread::sleep(Duration::from_millis(1500));
+        assert!(!filling.is_finished(), "it should be waiting for room");
+        let start = Instant::now();
+        let error = event.wait_within(Duration::from_millis(50)).unwrap_err();
+        let report = stream.diagnose();
+        assert!(
+            start.elapsed() < Duration::from_secs(1),
+            "{:?}",
+            start.elapsed()
+        );
+        assert!(matches!(error, Error::Timeout { .. }), "{error}");
+        for text in [error.to_string(), report.to_string()] {
+            assert!(text.contains("loop"), "{text}");
+        }
+        filling.join().unwrap();
+    });
+    endless.end();
+    stream.synchronize().unwrap();
+}
+
 /// A stream that a fault has ended is told, and the others are waited for all the same.
 #[test]
 fn synchronizing_waits_for_all_streams_although_one_is_dead() {

@@ -7,7 +7,7 @@ use nv_proto::gpfifo::{GpEntry, Segment};
 use nv_proto::unit::GpuVa;
 
 use super::queue::{State, StreamInner};
-use crate::channel::Channel;
+use crate::channel::{Channel, RING_ENTRIES};
 use crate::context::{ContextInner, lock};
 use crate::fault::{Doubt, Look, Submission};
 use crate::memory::{Allocation, Placement, Use};
@@ -108,8 +108,13 @@ impl StreamInner {
         submission.read_unread(context.classes().qmd, &copying);
     }
 
-    /// The oldest submission that has not ended; `None` where all have.
-    pub(super) fn in_flight(&self, context: &ContextInner, state: &State) -> Option<Submission> {
+    /// The oldest submission that has not ended; `None` where all have. Without the state its kernel is known by its
+    /// descriptor alone.
+    pub(super) fn in_flight(
+        &self,
+        context: &ContextInner,
+        state: Option<&State>,
+    ) -> Option<Submission> {
         let number = self.completed().saturating_add(1);
         let newest = self.submitted();
         if number > newest {
@@ -118,14 +123,17 @@ impl StreamInner {
         let mut submission = Submission {
             number,
             newest,
-            kernel: self.label(state, number).map(|name| name.to_string()),
+            kernel: state
+                .and_then(|state| self.label(state, number))
+                .map(|name| name.to_string()),
             ..Submission::default()
         };
         let known = Known {
             channel: &self.channel,
             context,
         };
-        let slot = state.slot(number - 1);
+        // As the ring's cursor counts.
+        let slot = (number - 1) as u32 % RING_ENTRIES;
         match self.channel.entry(slot).map(GpEntry::decode) {
             Some(Ok(GpEntry::Segment(segment))) => {
                 if let Some(words) = words(&known, segment) {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
 use nv_proto::gpfifo::{GpEntry, RingCursor};
@@ -198,13 +198,6 @@ pub(super) struct State {
     /// Where the GPU puts a profile's times. Once made it stays for as long as the channel: where an engine signals
     /// the end of work itself, the time comes after the signal.
     slots: Option<Arc<Allocation>>,
-}
-
-impl State {
-    /// The slot of the ring for the entry of this number.
-    pub(super) fn slot(&self, entry: u64) -> u32 {
-        self.cursor.slot(entry)
-    }
 }
 
 /// Words of one submission: the longest is a first launch with its set-up.
@@ -624,7 +617,7 @@ impl StreamInner {
 
     /// Gives back what ended submissions used, unless the stream is in use at this moment: the caller may hold its state.
     pub(crate) fn try_reclaim(&self) {
-        if let Ok(mut state) = self.state.try_lock() {
+        if let Some(mut state) = self.state_if_free() {
             self.reclaim_completed(&mut state);
         }
     }
@@ -658,7 +651,11 @@ impl StreamInner {
     ) -> Result<(), Error> {
         match self.wait_raw(value, limit) {
             Outcome::Done => Ok(()),
-            Outcome::TimedOut => Err(self.timeout(context, &lock(&self.state), value, limit)),
+            Outcome::TimedOut => {
+                // Who holds the state may be waiting, too, and longer.
+                let state = self.state_if_free();
+                Err(self.timeout(context, state.as_deref(), value, limit))
+            }
             Outcome::Failed => Err(self.fail(context, &mut lock(&self.state))),
         }
     }
@@ -673,7 +670,7 @@ impl StreamInner {
     ) -> Result<(), Error> {
         match self.wait_raw(value, limit) {
             Outcome::Done => Ok(()),
-            Outcome::TimedOut => Err(self.timeout(context, state, value, limit)),
+            Outcome::TimedOut => Err(self.timeout(context, Some(state), value, limit)),
             Outcome::Failed => Err(Error::Fault(self.report(context, state))),
         }
     }
@@ -702,7 +699,22 @@ impl StreamInner {
         outcome != Outcome::TimedOut
     }
 
-    fn timeout(&self, context: &ContextInner, state: &State, value: u64, limit: Duration) -> Error {
+    /// The state, unless somebody is submitting just now.
+    fn state_if_free(&self) -> Option<MutexGuard<'_, State>> {
+        match self.state.try_lock() {
+            Ok(state) => Some(state),
+            Err(TryLockError::Poisoned(state)) => Some(state.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    fn timeout(
+        &self,
+        context: &ContextInner,
+        state: Option<&State>,
+        value: u64,
+        limit: Duration,
+    ) -> Error {
         let report = FaultReport::of_time_limit(
             context,
             &self.channel,
@@ -723,7 +735,7 @@ impl StreamInner {
 
     /// All that can be known of the stream's state.
     pub(super) fn diagnose(&self, context: &ContextInner) -> FaultReport {
-        let mut in_flight = self.all_in_flight(context, &lock(&self.state));
+        let mut in_flight = self.all_in_flight(context, self.state_if_free().as_deref());
         let is_alive = !self.is_dead();
         if let Some(own) = &mut in_flight.own {
             self.read_unread(context, own);
@@ -732,7 +744,7 @@ impl StreamInner {
     }
 
     /// What is in flight on the stream and on the others of its group.
-    fn all_in_flight(&self, context: &ContextInner, state: &State) -> InFlight {
+    fn all_in_flight(&self, context: &ContextInner, state: Option<&State>) -> InFlight {
         InFlight {
             own: self.in_flight(context, state),
             beside: context.in_flight_beside(self),
@@ -748,10 +760,8 @@ impl StreamInner {
         if std::ptr::eq(self, stream) || !Arc::ptr_eq(&self.group, &stream.group) {
             return None;
         }
-        match self.state.try_lock() {
-            Ok(state) => self.in_flight(context, &state),
-            Err(_) => None,
-        }
+        let state = self.state_if_free()?;
+        self.in_flight(context, Some(&state))
     }
 
     /// Has the end of the stream wait for nothing. What is made from now on does not end with it.
@@ -788,7 +798,7 @@ impl StreamInner {
             return Arc::clone(report);
         }
         self.group.set_dead();
-        let in_flight = self.all_in_flight(context, state);
+        let in_flight = self.all_in_flight(context, Some(state));
         Arc::new(FaultReport::read(context, &self.channel, in_flight, false))
     }
 }

@@ -228,7 +228,8 @@ impl Context {
     /// [`Stream::abandon`].
     ///
     /// # Errors
-    /// Whatever the driver refuses.
+    /// Whatever the driver refuses; [`Error::Fault`], once, where a fault ended work of the stream and nobody was told of
+    /// it yet, as when another stream's fault took it along.
     pub fn default_stream(&self) -> Result<Stream, Error> {
         Ok(Stream::new(self.clone(), self.inner.default_stream()?))
     }
@@ -532,6 +533,7 @@ impl ContextInner {
         let mut stream = lock(&self.stream);
         match &*stream {
             Some(stream) if !stream.is_dead() && !stream.is_abandoned() => Ok(Arc::clone(stream)),
+            Some(dead) if let Some(fault) = dead.untold_fault(self) => Err(fault),
             _ => {
                 // The old one first, which may take its group with it; it waits for nothing.
                 drop(stream.take());
@@ -542,22 +544,28 @@ impl ContextInner {
         }
     }
 
-    /// Waits until the work of the context's own stream has ended, if there is any.
+    /// Waits until the work of the context's own stream has ended, if there is any; of a fault that ended it somebody has
+    /// to be told.
     pub(crate) fn synchronize_default(&self) -> Result<(), Error> {
         let stream = lock(&self.stream).clone();
         match stream {
             Some(stream) if !stream.is_over(stream.submitted()) => {
                 stream.synchronize(self, self.limit)
             }
-            _ => Ok(()),
+            Some(stream) => stream.untold_fault(self).map_or(Ok(()), Err),
+            None => Ok(()),
         }
     }
 
-    /// Waits until all work submitted so far has ended; of a stream that died before the error was told.
+    /// Waits until all work submitted so far has ended; of a fault that ended any of it somebody has to be told.
     pub(crate) fn settle(&self) -> Result<(), Error> {
         for submitted in self.newest() {
             if !submitted.is_over() {
                 submitted.wait(self, self.limit)?;
+            } else if let (Some(stream), _) = submitted.parts()
+                && let Some(fault) = stream.untold_fault(self)
+            {
+                return Err(fault);
             }
         }
         Ok(())

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nv_host::{Backend, Context, Device, Error, Event, Function, Options, Page, Placement, Stream};
+use nv_proto::unit::GpuVa;
 use nv_sim::Chip;
 use nv_tests::conformance::{module, open, works};
 
@@ -160,6 +161,56 @@ fn a_limit_holds_while_others_wait_longer() {
     });
     endless.end();
     stream.synchronize().unwrap();
+}
+
+/// Work of the context's own stream that another stream's fault took along is not taken for done.
+#[test]
+fn work_that_another_streams_fault_ended_is_told() {
+    for placement in [Placement::Device, Placement::HostVisible, Placement::Pinned] {
+        let device = device(LONG);
+        let endless = Endless::new(&device);
+        let (k, faults) = (module(&device, "k"), module(&device, "faults"));
+        let (vadd, trap) = (
+            k.function("vadd").unwrap(),
+            faults.function("trap").unwrap(),
+        );
+        let one = device.upload(&[1.0_f32; 64]).unwrap();
+        let sum = device.alloc_in::<f32>(64, placement).unwrap();
+        sum.write(&[0.0; 64]).unwrap();
+        let pinned = device.alloc_pinned::<f32>(64).unwrap();
+        pinned.write(&[0.0; 64]).unwrap();
+        let (own, other) = (device.default_stream().unwrap(), device.stream().unwrap());
+        endless.begin(&own);
+        let launch = own.launch(&vadd).block(64);
+        launch
+            .arg(&one)
+            .arg(&one)
+            .arg(&sum)
+            .arg(64_i32)
+            .submit()
+            .unwrap();
+        endless.begin(&other);
+        let launch = other.launch(&vadd).block(64);
+        launch
+            .arg(&one)
+            .arg(&one)
+            .arg(&pinned)
+            .arg(64_i32)
+            .submit()
+            .unwrap();
+        let bad = device.stream().unwrap();
+        let launch = bad.launch(&trap).block(32).arg(GpuVa(8));
+        assert!(matches!(
+            launch.submit().unwrap().wait(),
+            Err(Error::Fault(_))
+        ));
+        // Each is told once; then the memory is there again as it is.
+        assert!(matches!(sum.read(), Err(Error::Fault(_))), "{placement:?}");
+        assert_eq!(sum.read().unwrap(), [0.0; 64]);
+        assert!(matches!(pinned.read(), Err(Error::Fault(_))));
+        assert_eq!(pinned.read().unwrap(), [0.0; 64]);
+        works(&device);
+    }
 }
 
 /// A stream that a fault has ended is told, and the others are waited for all the same.

@@ -127,6 +127,8 @@ pub(crate) struct StreamInner {
     pub(super) limit: Duration,
     /// Whether its end waits for nothing.
     abandoned: AtomicBool,
+    /// Whether somebody was told of the fault that ended it.
+    told: AtomicBool,
     /// Its number among the streams of its context.
     id: u64,
 }
@@ -251,6 +253,7 @@ impl StreamInner {
             group: Arc::clone(group),
             limit: context.limit(),
             abandoned: AtomicBool::new(false),
+            told: AtomicBool::new(false),
             id,
         };
         stream.set_up(context)?;
@@ -793,7 +796,18 @@ impl StreamInner {
         Error::Fault(report)
     }
 
+    /// The fault that ended work of the stream, if nobody was told of it yet: who comes after that work would take it for
+    /// done.
+    pub(crate) fn untold_fault(&self, context: &ContextInner) -> Option<Error> {
+        let lost = self.is_dead()
+            && !self.is_abandoned()
+            && !self.told.load(Ordering::Acquire)
+            && self.completed() < self.submitted();
+        lost.then(|| self.fail(context, &mut lock(&self.state)))
+    }
+
     fn report(&self, context: &ContextInner, state: &State) -> Arc<FaultReport> {
+        self.told.store(true, Ordering::Release);
         if let Some(report) = &state.fault {
             return Arc::clone(report);
         }

@@ -532,7 +532,9 @@ impl ContextInner {
     pub(crate) fn default_stream(&self) -> Result<Arc<StreamInner>, Error> {
         let mut stream = lock(&self.stream);
         match &*stream {
-            Some(stream) if !stream.is_dead() && !stream.is_abandoned() => Ok(Arc::clone(stream)),
+            Some(stream) if !stream.progress().is_dead() && !stream.is_abandoned() => {
+                Ok(Arc::clone(stream))
+            }
             Some(dead) if let Some(fault) = dead.untold_fault(self) => Err(fault),
             _ => {
                 // The old one first, which may take its group with it; it waits for nothing.

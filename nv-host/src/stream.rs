@@ -135,7 +135,7 @@ impl Stream {
     /// that it is told by; [`Error::Fault`] for one that a fault keeps from ever being reached.
     pub fn wait_for(&self, event: &Event) -> Result<(), Error> {
         let other = &event.stream.inner;
-        let dead = other.is_dead();
+        let dead = other.progress().is_dead();
         // What was reached before the stream died counts as reached.
         if event.is_reached() {
             return Ok(());

@@ -11,7 +11,7 @@ use nv_proto::unit::SubmitToken;
 
 use crate::channel::{Channel, lock};
 use crate::chip::Chip;
-use crate::fault::{MMU_FAULT, Stop};
+use crate::fault::{MMU_FAULT, PREEMPTIVE_REMOVAL, Stop};
 use crate::host::{self, Progress};
 
 /// A GPU, as its worker and its doorbell see it.
@@ -153,10 +153,16 @@ impl Gpu {
         Some(channel)
     }
 
-    /// Takes a channel off the GPU; once this returns it is not running.
+    /// Takes a channel off the GPU; once this returns it is not running. If it had work in flight, the others of its
+    /// group end with it (seen on an H200: notifier code 45).
     pub(crate) fn remove_channel(&self, channel: &Channel) {
         lock(&self.channels).remove(&channel.id);
         channel.retire();
+        let unfinished = lock(&channel.execution).is_unfinished(channel);
+        if unfinished && !matches!(channel.stopped(), Some(Stop::Fault(_))) {
+            let text = "a channel of its group was freed with work in flight".to_owned();
+            channel.stop_others(&Stop::new(PREEMPTIVE_REMOVAL, text), self.nanoseconds());
+        }
     }
 
     /// Stops the channels that run at this moment: memory was taken away under them.

@@ -13,7 +13,7 @@ use nv_proto::unit::{Dim3, GpuVa};
 
 use crate::Error;
 use crate::channel::{
-    COMMAND_BYTES, COMMANDS, Channel, ENGINE_SEMAPHORE, LAUNCH_BYTES, RING_ENTRIES, TIMELINE,
+    self, COMMAND_BYTES, COMMANDS, Channel, ENGINE_SEMAPHORE, LAUNCH_BYTES, RING_ENTRIES, TIMELINE,
 };
 use crate::context::{ContextInner, lock};
 use crate::fault::{FaultReport, InFlight, Submission};
@@ -141,8 +141,6 @@ pub(crate) struct Progress {
     submitted: AtomicU64,
     /// The page of the channel with the timeline.
     page: Arc<Allocation>,
-    /// Whether the channel was ended with work in flight.
-    cut_off: AtomicBool,
     group: Arc<Group>,
 }
 
@@ -161,16 +159,21 @@ impl Progress {
 
     /// Whether the work up to `value` has ended, or never will since the stream is dead.
     pub(crate) fn is_over(&self, value: u64) -> bool {
-        self.completed() >= value || self.group.is_dead()
+        self.completed() >= value || self.is_dead()
     }
-}
 
-impl Drop for Progress {
-    fn drop(&mut self) {
-        // The channel is gone, and the driver has ended all of its group with it.
-        if self.cut_off.load(Ordering::Acquire) {
+    /// Whether the driver says that the channel, and with it its group, was ended: by a fault, or along with another
+    /// channel. Nothing else does: a channel that is ended with work in flight takes the others with it only where the
+    /// driver finds it running.
+    pub(crate) fn is_dead(&self) -> bool {
+        let noted = || {
+            let page = self.page.mapping();
+            page.is_ok_and(|page| channel::notification(page).is_some())
+        };
+        if !self.group.is_dead() && noted() {
             self.group.set_dead();
         }
+        self.group.is_dead()
     }
 }
 
@@ -243,7 +246,6 @@ impl StreamInner {
         let progress = Arc::new(Progress {
             submitted: AtomicU64::new(submissions),
             page: Arc::clone(channel.page_memory()),
-            cut_off: AtomicBool::new(false),
             group: Arc::clone(group),
         });
         let stream = Self {
@@ -799,7 +801,7 @@ impl StreamInner {
     /// The fault that ended work of the stream, if nobody was told of it yet: who comes after that work would take it for
     /// done.
     pub(crate) fn untold_fault(&self, context: &ContextInner) -> Option<Error> {
-        let lost = self.is_dead()
+        let lost = self.progress.is_dead()
             && !self.is_abandoned()
             && !self.told.load(Ordering::Acquire)
             && self.completed() < self.submitted();
@@ -831,7 +833,6 @@ impl Drop for StreamInner {
             && self.wait_raw(self.submitted(), limit) != Outcome::Done
         {
             self.group.close();
-            self.progress.cut_off.store(true, Ordering::Release);
         }
         if let Some(recorder) = lock(&self.state).recorder.take() {
             self.read_back(recorder);

@@ -13,6 +13,7 @@ use crate::channel::{Channel, lock};
 use crate::chip::Chip;
 use crate::fault::{MMU_FAULT, PREEMPTIVE_REMOVAL, Stop};
 use crate::host::{self, Progress};
+use crate::mmu::Space;
 
 /// A GPU, as its worker and its doorbell see it.
 pub(crate) struct Gpu {
@@ -165,13 +166,16 @@ impl Gpu {
         }
     }
 
-    /// Stops the channels that run at this moment: memory was taken away under them.
-    pub(crate) fn stop_running(&self) {
-        for channel in lock(&self.channels).values() {
-            if channel.execution.try_lock().is_err() {
+    /// Stops the channels that run in one of these spaces at this moment: memory was taken away under them.
+    pub(crate) fn stop_running(&self, spaces: &[Arc<Space>]) {
+        let channels: Vec<_> = lock(&self.channels).values().cloned().collect();
+        for channel in channels {
+            let concerned = spaces
+                .iter()
+                .any(|space| Arc::ptr_eq(space, &channel.space));
+            if concerned && channel.execution.try_lock().is_err() {
                 let text = "memory that its address space mapped was freed while it ran".to_owned();
-                channel.stop(&Stop::new(MMU_FAULT, text), self.nanoseconds());
-                channel.cancel.store(true, Ordering::Release);
+                channel.stop_running(&Stop::new(MMU_FAULT, text), self.nanoseconds());
             }
         }
     }

@@ -102,6 +102,36 @@ fn lent_pages_wait_for_streams_that_are_being_dropped() {
     works(&device);
 }
 
+/// Lent pages that end while kernels of other contexts run leave those alone.
+#[test]
+fn the_end_of_lent_pages_leaves_other_contexts_alone() {
+    let device = device(LONG);
+    let other = device.new_context().unwrap();
+    let (here, there) = (Endless::new(&device), Endless::new(&other));
+    let (first, far) = (device.stream().unwrap(), other.stream().unwrap());
+    let lent = device.register::<u32>(Page::zeroed(1)).unwrap();
+    let unharmed = there.begin(&far);
+    // The pages stay as long as this runs,
+    let before = here.begin(&first);
+    drop(lent);
+    // and are still mapped for a kernel that begins meanwhile and runs on.
+    let later = Endless::new(&device);
+    let second = device.stream().unwrap();
+    let running = later.begin(&second);
+    std::thread::sleep(Duration::from_millis(50));
+    here.end();
+    before.wait().unwrap();
+    let start = Instant::now();
+    drop(device.alloc::<u8>(1).unwrap());
+    assert!(start.elapsed() < Duration::from_secs(10));
+    later.end();
+    // A simulated GPU may have had to stop that one.
+    let ended = running.wait();
+    assert!(matches!(ended, Ok(()) | Err(Error::Fault(_))), "{ended:?}");
+    there.end();
+    unharmed.wait().unwrap();
+}
+
 /// All work of a context is all of it.
 #[test]
 fn synchronizing_waits_for_streams_that_are_being_dropped() {

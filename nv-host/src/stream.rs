@@ -24,6 +24,7 @@ use crate::launch::Launch;
 use crate::module::Function;
 
 pub(crate) use copies::Pattern;
+pub(crate) use launches::{Releases, set_releases};
 pub(crate) use queue::{Progress, StreamInner};
 pub(crate) use submitted::Submitted;
 pub use times::GpuTime;

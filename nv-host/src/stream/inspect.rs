@@ -6,6 +6,7 @@ use std::time::Duration;
 use nv_proto::gpfifo::{GpEntry, Segment};
 use nv_proto::unit::GpuVa;
 
+use super::Stream;
 use super::queue::{State, StreamInner};
 use crate::channel::{Channel, RING_ENTRIES};
 use crate::context::{ContextInner, lock};
@@ -14,6 +15,9 @@ use crate::memory::{Allocation, Placement, Use};
 
 /// The most command words that are looked at.
 const MOST_WORDS: usize = 0x1_0000;
+
+/// How many submissions after the oldest are looked at for what makes no sense.
+const FETCHED_AHEAD: u64 = 64;
 
 /// What a stream's work is looked up in.
 struct Known<'a> {
@@ -48,7 +52,15 @@ struct Copying<'a> {
     by: OnceCell<Option<(StreamInner, Allocation)>>,
 }
 
-impl Copying<'_> {
+impl<'a> Copying<'a> {
+    fn of(channel: &'a Channel, context: &'a ContextInner) -> Self {
+        Self {
+            known: Known { channel, context },
+            context,
+            by: OnceCell::new(),
+        }
+    }
+
     /// How long a copy of a few bytes may take.
     const LIMIT: Duration = Duration::from_secs(1);
     /// The most bytes that are copied at once.
@@ -91,35 +103,73 @@ impl Look for Copying<'_> {
     }
 }
 
+impl Stream {
+    /// What command words ask, as far as it can be known before they are submitted: the launches in them, and what
+    /// makes no sense ([`Submission::doubts`]). Descriptors are read wherever they lie, by a copy if need be.
+    ///
+    /// Not all that makes no sense is reported by a GPU: an H200 does nothing for a launch descriptor of another
+    /// version, and goes on.
+    ///
+    /// # Examples
+    /// ```
+    /// use nv_proto::push::{MethodAddr, PushWriter, RunOp, Subchannel};
+    ///
+    /// let stream = nv_host::Device::open_best()?.stream()?;
+    /// let mut words = [0; 2];
+    /// PushWriter::new(&mut words).run(RunOp::Inc, Subchannel::COMPUTE, MethodAddr::new(0xff0)?, &[0])?;
+    /// assert!(stream.examine_words(&words).doubts[0].to_string().contains("no method 0xff0"));
+    /// # Ok::<(), nv_host::Error>(())
+    /// ```
+    #[must_use]
+    pub fn examine_words(&self, words: &[u32]) -> Submission {
+        let context = self.context.inner();
+        let newest = self.inner.submitted();
+        let mut submission = Submission {
+            number: newest.saturating_add(1),
+            newest,
+            ..Submission::default()
+        };
+        let copying = Copying::of(&self.inner.channel, context);
+        submission.examine(words, context.classes(), &copying);
+        submission
+    }
+}
+
 impl StreamInner {
     /// Has the GPU copy what a submission asked and the CPU does not see.
     pub(super) fn read_unread(&self, context: &ContextInner, submission: &mut Submission) {
         if submission.unread.is_empty() {
             return;
         }
-        let copying = Copying {
-            known: Known {
-                channel: &self.channel,
-                context,
-            },
-            context,
-            by: OnceCell::new(),
-        };
+        let copying = Copying::of(&self.channel, context);
         submission.read_unread(context.classes().qmd, &copying);
     }
 
-    /// The oldest submission that has not ended; `None` where all have. Without the state its kernel is known by its
-    /// descriptor alone.
+    /// The submission that is to blame where work does not end; `None` where all has. That is the oldest that has not
+    /// ended, unless another one makes no sense: the host fetches words, and stumbles over them, before their turn
+    /// (seen on an H200). Without the state, which somebody uses just now, it is the oldest, and its kernel is known by
+    /// its descriptor alone.
     pub(super) fn in_flight(
         &self,
         context: &ContextInner,
         state: Option<&State>,
     ) -> Option<Submission> {
-        let number = self.completed().saturating_add(1);
+        let first = self.completed().saturating_add(1);
         let newest = self.submitted();
-        if number > newest {
-            return None;
+        // Those that somebody puts together just now are not whole.
+        let more = if state.is_some() { FETCHED_AHEAD } else { 0 };
+        let ahead = first..=newest.min(first.saturating_add(more));
+        let mut looked_at = ahead.map(|number| self.submission(context, state, number));
+        let oldest = looked_at.next()?;
+        if !oldest.doubts.is_empty() {
+            return Some(oldest);
         }
+        let senseless = looked_at.find(|submission| !submission.doubts.is_empty());
+        Some(senseless.unwrap_or(oldest))
+    }
+
+    fn submission(&self, context: &ContextInner, state: Option<&State>, number: u64) -> Submission {
+        let newest = self.submitted();
         let mut submission = Submission {
             number,
             newest,
@@ -155,7 +205,7 @@ impl StreamInner {
             }
             None => {}
         }
-        Some(submission)
+        submission
     }
 }
 

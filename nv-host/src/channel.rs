@@ -189,15 +189,19 @@ impl Channel {
 
     /// What the GPU says went wrong on this channel, if anything.
     pub(crate) fn notification(&self) -> Option<Notification> {
-        let page = self.page.mapping().ok()?;
-        // u64 time, u32 code, u16 0, u16 status; the status is all ones once the record is written.
-        let last = page.read_u32(NOTIFIER + 12);
-        let written = last >> 16 == 0xffff;
-        written.then(|| Notification {
-            code: page.read_u32(NOTIFIER + 8),
-            time: page.read_u64(NOTIFIER),
-        })
+        notification(self.page.mapping().ok()?)
     }
+}
+
+/// What the error notifier in a channel's page of host memory says.
+pub(crate) fn notification(page: &Mapping) -> Option<Notification> {
+    // u64 time, u32 code, u16 0, u16 status; the status is all ones once the record is written.
+    let last = page.read_u32(NOTIFIER + 12);
+    let written = last >> 16 == 0xffff;
+    written.then(|| Notification {
+        code: page.read_u32(NOTIFIER + 8),
+        time: page.read_u64(NOTIFIER),
+    })
 }
 
 impl Drop for Channel {

@@ -26,7 +26,7 @@ use crate::peer::{Held, PeerMapping};
 use crate::profile::Sink;
 use crate::space::{AddressSpace, MapMode};
 use crate::staging::Staging;
-use crate::stream::{Progress, Stream, StreamInner, TimePool};
+use crate::stream::{Progress, Stream, StreamInner, Submitted, TimePool};
 
 /// An address space of a GPU with its memory, its modules and its streams.
 ///
@@ -224,25 +224,34 @@ impl Context {
         Ok(Stream::new(self.clone(), self.inner.new_stream()?))
     }
 
-    /// The context's own stream, which buffers copy through. After a fault it is made anew.
+    /// The context's own stream, which buffers copy through. After a fault it is made anew, and after
+    /// [`Stream::abandon`].
     ///
     /// # Errors
-    /// Whatever the driver refuses.
+    /// Whatever the driver refuses; [`Error::Fault`], once, where a fault ended work of the stream and nobody was told of
+    /// it yet, as when another stream's fault took it along.
     pub fn default_stream(&self) -> Result<Stream, Error> {
         Ok(Stream::new(self.clone(), self.inner.default_stream()?))
     }
 
-    /// Waits until all work submitted so far on every stream of the device has ended.
+    /// Waits until all work submitted so far on every stream of the context has ended, also on those that are just being
+    /// dropped.
     ///
     /// # Errors
-    /// [`Error::Timeout`], or the fault that ended a stream.
+    /// The first [`Error::Timeout`] or fault of a stream; all others have been waited for all the same.
     pub fn synchronize(&self) -> Result<(), Error> {
-        for stream in self.inner.live_streams() {
-            stream.synchronize(&self.inner, self.inner.limit)?;
+        let (mut done, mut limit) = (Ok(()), self.inner.limit);
+        for submitted in self.inner.newest() {
+            let ended = submitted.wait(&self.inner, limit);
+            if matches!(ended, Err(Error::Timeout { .. })) {
+                // The others have had the same time.
+                limit = Duration::ZERO;
+            }
+            done = done.and(ended);
         }
         self.inner.retired.reap();
         self.inner.let_go();
-        Ok(())
+        done
     }
 
     /// What memory of the context lies at and around an address of the GPU's, such as one that a fault names.
@@ -398,10 +407,14 @@ impl ContextInner {
                     self.staging.trim(self);
                 }
                 if !self.retired.is_empty() {
-                    for stream in self.live_streams() {
+                    let mut limit = self.limit;
+                    for submitted in self.newest() {
                         // A stream that cannot be waited for keeps its memory; the allocation then fails as before.
                         // The caller may be a launch, which holds its stream's state.
-                        stream.settle(self.limit);
+                        if !submitted.settle(limit) {
+                            // The others have had the same time.
+                            limit = Duration::ZERO;
+                        }
                     }
                     self.retired.reap();
                 }
@@ -448,6 +461,21 @@ impl ContextInner {
         streams
             .iter()
             .filter_map(|(stream, _)| stream.upgrade())
+            .collect()
+    }
+
+    /// The newest submission of each stream, also of those that are being dropped: their work goes on meanwhile.
+    fn newest(&self) -> Vec<Submitted> {
+        let running: Vec<_> = lock(&self.streams)
+            .iter()
+            .filter_map(|(stream, progress)| Some((stream.clone(), progress.upgrade()?)))
+            .collect();
+        running
+            .into_iter()
+            .map(|(stream, progress)| {
+                let value = progress.submitted();
+                Submitted::of_parts(stream, Arc::downgrade(&progress), value)
+            })
             .collect()
     }
 
@@ -504,8 +532,13 @@ impl ContextInner {
     pub(crate) fn default_stream(&self) -> Result<Arc<StreamInner>, Error> {
         let mut stream = lock(&self.stream);
         match &*stream {
-            Some(stream) if !stream.is_dead() => Ok(Arc::clone(stream)),
+            Some(stream) if !stream.progress().is_dead() && !stream.is_abandoned() => {
+                Ok(Arc::clone(stream))
+            }
+            Some(dead) if let Some(fault) = dead.untold_fault(self) => Err(fault),
             _ => {
+                // The old one first, which may take its group with it; it waits for nothing.
+                drop(stream.take());
                 let new = self.new_stream()?;
                 *stream = Some(Arc::clone(&new));
                 Ok(new)
@@ -513,23 +546,28 @@ impl ContextInner {
         }
     }
 
-    /// Waits until the work of the context's own stream has ended, if there is any.
+    /// Waits until the work of the context's own stream has ended, if there is any; of a fault that ended it somebody has
+    /// to be told.
     pub(crate) fn synchronize_default(&self) -> Result<(), Error> {
         let stream = lock(&self.stream).clone();
         match stream {
             Some(stream) if !stream.is_over(stream.submitted()) => {
                 stream.synchronize(self, self.limit)
             }
-            _ => Ok(()),
+            Some(stream) => stream.untold_fault(self).map_or(Ok(()), Err),
+            None => Ok(()),
         }
     }
 
-    /// Waits until all work submitted so far on streams that live has ended; of a stream that died the error was told.
+    /// Waits until all work submitted so far has ended; of a fault that ended any of it somebody has to be told.
     pub(crate) fn settle(&self) -> Result<(), Error> {
-        for stream in self.live_streams() {
-            let submitted = stream.submitted();
-            if !stream.is_over(submitted) {
-                stream.wait(self, submitted, self.limit)?;
+        for submitted in self.newest() {
+            if !submitted.is_over() {
+                submitted.wait(self, self.limit)?;
+            } else if let (Some(stream), _) = submitted.parts()
+                && let Some(fault) = stream.untold_fault(self)
+            {
+                return Err(fault);
             }
         }
         Ok(())
@@ -554,8 +592,8 @@ impl ContextInner {
         let alone = self.stacks.write().unwrap_or_else(PoisonError::into_inner);
         if !self.moves_stacks(1) {
             // There is local memory, and it may be in use.
-            for stream in self.live_streams() {
-                if !stream.settle(self.limit) {
+            for submitted in self.newest() {
+                if !submitted.settle(self.limit) {
                     return Err(Error::Timeout {
                         what: "work of a stream, before local memory can grow for another,"
                             .to_owned(),

@@ -4,16 +4,14 @@ mod build;
 mod instance;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
 use nv_proto::unit::Dim3;
 
 use crate::Error;
 use crate::args::{Arg, Hold};
 use crate::context::{Context, ContextInner, lock};
-use crate::stream::{Event, Progress, Stream, StreamInner};
-use crate::wait::{self, Outcome};
+use crate::stream::{Event, Stream, Submitted};
 
 pub use build::{GraphBuilder, GraphLaunch, IntoGraph};
 
@@ -87,16 +85,7 @@ struct State {
     /// The instance that is replayed next.
     next: usize,
     /// The newest replay.
-    last: Option<Replayed>,
-}
-
-/// Where a replay was submitted to.
-#[derive(Clone, Debug)]
-struct Replayed {
-    stream: Weak<StreamInner>,
-    /// It is there for as long as the stream's channel is.
-    progress: Weak<Progress>,
-    value: u64,
+    last: Option<Submitted>,
 }
 
 impl Graph {
@@ -141,12 +130,12 @@ impl Graph {
         if let Some(before) = &instance.last
             && !kernels.is_empty()
         {
-            before.wait(context, context.limit())?;
+            wait(before, context)?;
         }
         if let Some(before) = last
-            && !before.is_on(stream)
+            && !before.is_on(stream.inner())
         {
-            before.hold_back(stream)?;
+            hold_back(stream, before)?;
         }
         let target = stream.inner();
         let mut turn = target.turn();
@@ -190,11 +179,7 @@ impl Graph {
         let value = target.submitted();
         drop(turn);
         // Also where only a part was submitted.
-        let replayed = Replayed {
-            stream: Arc::downgrade(target),
-            progress: Arc::downgrade(target.progress()),
-            value,
-        };
+        let replayed = Submitted::new(target, value);
         instance.last = Some(replayed.clone());
         *last = Some(replayed);
         *next ^= 1;
@@ -207,11 +192,19 @@ impl Graph {
     /// [`Error::InvalidArgument`] for a launch of another graph; [`Error::Launch`] for an argument that the kernel does
     /// not take. The graph is as it was then.
     pub fn set_arg(&self, node: GraphNode, ordinal: usize, arg: impl Arg) -> Result<(), Error> {
-        let mut state = lock(&self.state);
-        let kernel = self.kernel(&mut state, node)?;
-        kernel.set_arg(&self.context, ordinal, &arg)?;
-        state.version += 1;
-        Ok(())
+        // What the argument's type does by itself, and the end of the one before, may come back here: not while the
+        // state is taken.
+        let (context, hold) = (arg.context().cloned(), arg.hold());
+        arg.with_bytes(|bytes| {
+            let mut state = lock(&self.state);
+            let kernel = self.kernel(&mut state, node)?;
+            let arg = Given { bytes, context };
+            let before = kernel.set_arg(&self.context, ordinal, &arg, hold)?;
+            state.version += 1;
+            drop(state);
+            drop(before);
+            Ok(())
+        })
     }
 
     /// Gives the launch another grid.
@@ -235,50 +228,42 @@ impl Graph {
     }
 }
 
-impl Replayed {
-    fn is_on(&self, stream: &Stream) -> bool {
-        std::ptr::eq(self.stream.as_ptr(), Arc::as_ptr(stream.inner()))
+/// An argument, asked already what it is.
+struct Given<'a> {
+    bytes: &'a [u8],
+    context: Option<Context>,
+}
+
+impl Arg for Given<'_> {
+    fn with_bytes<R>(&self, use_bytes: impl FnOnce(&[u8]) -> R) -> R {
+        use_bytes(self.bytes)
     }
 
-    /// Whether it has ended; what a fault ended never runs again.
-    fn is_over(&self) -> bool {
-        self.progress
-            .upgrade()
-            .is_none_or(|progress| progress.is_over(self.value))
+    fn context(&self) -> Option<&Context> {
+        self.context.as_ref()
     }
+}
 
-    /// Waits until it has ended, one way or the other.
-    fn wait(&self, context: &ContextInner, limit: Duration) -> Result<(), Error> {
-        if self.is_over() {
-            return Ok(());
-        }
-        if let Some(stream) = self.stream.upgrade() {
-            return match stream.wait(context, self.value, limit) {
-                // Whoever uses that stream is told; this replay is over.
-                Err(Error::Fault(_)) => Ok(()),
-                result => result,
-            };
-        }
-        // A stream that is being dropped ends its work, or is ended with it. Nothing may keep its progress meanwhile.
-        match wait::wait(limit, || self.is_over(), || false, || ()) {
-            Outcome::Done => Ok(()),
-            Outcome::Failed | Outcome::TimedOut => Err(Error::Timeout {
-                what: "the replay before, on a stream that was dropped,".into(),
-                limit,
-                report: None,
-            }),
-        }
+/// Waits until a replay has ended, one way or the other.
+fn wait(replay: &Submitted, context: &ContextInner) -> Result<(), Error> {
+    if replay.is_over() {
+        return Ok(());
     }
+    match replay.wait(context, context.limit()) {
+        // Whoever uses that stream is told; this replay is over.
+        Err(Error::Fault(_)) => Ok(()),
+        result => result,
+    }
+}
 
-    /// Has later work of `stream` wait until it has ended.
-    fn hold_back(&self, stream: &Stream) -> Result<(), Error> {
-        if self.is_over() {
-            return Ok(());
-        }
-        let context = stream.context().inner();
-        match self.stream.upgrade() {
-            Some(other) => stream.inner().wait_on_gpu(context, &other, self.value),
-            None => self.wait(context, context.limit()),
-        }
+/// Has later work of `stream` wait until a replay has ended.
+fn hold_back(stream: &Stream, replay: &Submitted) -> Result<(), Error> {
+    if replay.is_over() {
+        return Ok(());
+    }
+    let context = stream.context().inner();
+    match replay.parts() {
+        (Some(other), value) => stream.inner().wait_on_gpu(context, &other, value),
+        (None, _) => wait(replay, context),
     }
 }

@@ -1,11 +1,12 @@
-//! Memory that the GPU sees too: reached by volatile access and by copies of relaxed atomics, never borrowed as
-//! values. Copies that race leave one or the other's words, as they do in memory, and nothing worse. Cells of 8 bytes
-//! copy as fast as `memcpy` does (measured: both as fast as memory is).
+//! Memory that the GPU sees too: reached by relaxed atomics, never borrowed as values. Threads may race with each other
+//! as they do with the GPU, which volatile accesses would not allow: copies that race leave one or the other's words, as
+//! they do in memory, and nothing worse. Cells of 8 bytes copy as fast as `memcpy` does (measured: both as fast as memory
+//! is).
 #![allow(unsafe_code, reason = "the only file that touches GPU-visible memory")]
 
 use std::ptr::NonNull;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use crate::Error;
 use crate::memory::Lender;
@@ -30,11 +31,9 @@ enum Owner {
     Lent(Arc<Lender>),
 }
 
-// SAFETY: a mapping owns its pages, and every access through it is a volatile access or a copy to which no
-// Rust reference exists, so moving it to another thread is sound.
+// SAFETY: a mapping owns its pages, and all access through it is by atomics, so moving it to another thread is sound.
 unsafe impl Send for Mapping {}
-// SAFETY: as for `Send`: shared access makes no references but to atomics; of racing accesses to single words, each
-// is one instruction, as of those that race with the device.
+// SAFETY: as for `Send`: shared access makes no references but to atomics.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
@@ -116,64 +115,47 @@ impl Mapping {
         }
     }
 
-    /// The place of an aligned `T` at `offset`; `None` outside the mapping or where it is not aligned.
-    fn slot<T>(&self, offset: usize) -> Option<*mut T> {
+    /// The word of an atomic type `T` at `offset`; `None` outside the mapping or where it is not aligned.
+    fn slot<T: Word>(&self, offset: usize) -> Option<&T> {
         let inside = self.check(offset, size_of::<T>()).is_ok();
-        let aligned = offset.is_multiple_of(align_of::<T>());
         // The base is page or cell aligned, so an aligned offset is an aligned address.
-        (inside && aligned).then(|| self.base.as_ptr().wrapping_add(offset).cast())
+        if !inside || !offset.is_multiple_of(align_of::<T>()) {
+            return None;
+        }
+        let slot = self.base.as_ptr().wrapping_add(offset).cast::<T>();
+        // SAFETY:
+        // - the word lies inside the mapping (checked above), which is readable and writable and stays while `self` does;
+        // - it is aligned: the base is for 8 bytes, the offset is (checked above), and a `Word` asks for no more;
+        // - any bytes make a `Word`, and what others store breaks no reference to an atomic.
+        Some(unsafe { &*slot })
     }
 
-    /// Stores a word. A store outside the mapping, or misaligned, is dropped: callers check at set-up.
+    /// Stores a word. A store outside the mapping, or misaligned, is dropped.
     pub fn write_u32(&self, offset: usize, value: u32) {
-        debug_assert!(
-            self.slot::<u32>(offset).is_some(),
-            "u32 store at {offset:#x}"
-        );
-        if let Some(slot) = self.slot::<u32>(offset) {
-            // SAFETY: `slot` checked that it lies inside the mapping that `self` owns, and is aligned.
-            unsafe { slot.write_volatile(value) }
+        if let Some(slot) = self.slot::<AtomicU32>(offset) {
+            slot.store(value, Ordering::Relaxed);
         }
     }
 
     /// Stores a double word; as [`Mapping::write_u32`].
     pub fn write_u64(&self, offset: usize, value: u64) {
-        debug_assert!(
-            self.slot::<u64>(offset).is_some(),
-            "u64 store at {offset:#x}"
-        );
-        if let Some(slot) = self.slot::<u64>(offset) {
-            // SAFETY: `slot` checked that it lies inside the mapping that `self` owns, and is aligned.
-            unsafe { slot.write_volatile(value) }
+        if let Some(slot) = self.slot::<AtomicU64>(offset) {
+            slot.store(value, Ordering::Relaxed);
         }
     }
 
     /// Loads a word; 0 outside the mapping or misaligned.
     #[must_use]
     pub fn read_u32(&self, offset: usize) -> u32 {
-        debug_assert!(
-            self.slot::<u32>(offset).is_some(),
-            "u32 load at {offset:#x}"
-        );
-        match self.slot::<u32>(offset) {
-            // SAFETY: `slot` checked that it lies inside the mapping that `self` owns, and is aligned.
-            Some(slot) => unsafe { slot.read_volatile() },
-            None => 0,
-        }
+        self.slot::<AtomicU32>(offset)
+            .map_or(0, |slot| slot.load(Ordering::Relaxed))
     }
 
     /// Loads a double word; 0 outside the mapping or misaligned.
     #[must_use]
     pub fn read_u64(&self, offset: usize) -> u64 {
-        debug_assert!(
-            self.slot::<u64>(offset).is_some(),
-            "u64 load at {offset:#x}"
-        );
-        match self.slot::<u64>(offset) {
-            // SAFETY: `slot` checked that it lies inside the mapping that `self` owns, and is aligned.
-            Some(slot) => unsafe { slot.read_volatile() },
-            None => 0,
-        }
+        self.slot::<AtomicU64>(offset)
+            .map_or(0, |slot| slot.load(Ordering::Relaxed))
     }
 
     /// Copies `bytes` in at `offset`.
@@ -265,6 +247,11 @@ impl Mapping {
         Ok(unsafe { std::slice::from_raw_parts(first, length) })
     }
 }
+
+/// An atomic integer of at most 8 bytes, for which any bytes will do.
+trait Word {}
+impl Word for AtomicU32 {}
+impl Word for AtomicU64 {}
 
 /// Bytes as the whole cells that they hold, of the size that the copies go by, and what lies before and after.
 struct Cells<'a> {

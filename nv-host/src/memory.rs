@@ -22,6 +22,7 @@ use crate::{Error, Mapping};
 
 pub(crate) use allocation::Allocation;
 pub use pinned::PinnedBuffer;
+pub(crate) use pinned::Uses;
 pub(crate) use pool::Pool;
 pub(crate) use regions::Regions;
 pub use regions::{Neighbours, Region, Use};

@@ -12,7 +12,7 @@ use nv_proto::unit::GpuVa;
 
 use crate::args::{Arg, Hold};
 use crate::context::{Context, ContextInner};
-use crate::memory::{self, Allocation, Buffer, DeviceSlice, Element, Placement, Use};
+use crate::memory::{self, Allocation, Buffer, DeviceSlice, Element, Placement, Use, Uses};
 use crate::object::RmObject;
 use crate::space::AddressSpace;
 use crate::stream::{Event, Stream};
@@ -381,6 +381,16 @@ pub struct PeerRef<'a> {
     len: usize,
     /// The memory, where the place is in its own context.
     memory: Option<&'a Arc<Allocation>>,
+    /// Told of the copy, where its end is of interest.
+    uses: Option<&'a Uses>,
+}
+
+impl PeerRef<'_> {
+    fn used(&self, event: &Event) {
+        if let Some(uses) = self.uses {
+            uses.note(event);
+        }
+    }
 }
 
 impl<T: Element> PeerPlace<T> for Buffer<T> {
@@ -390,6 +400,7 @@ impl<T: Element> PeerPlace<T> for Buffer<T> {
             va: self.va(),
             len: self.len(),
             memory: Some(self.memory()?),
+            uses: None,
         })
     }
 }
@@ -401,6 +412,7 @@ impl<T: Element> PeerPlace<T> for DeviceSlice<'_, T> {
             va: self.va(),
             len: self.len(),
             memory: None,
+            uses: self.uses(),
         })
     }
 }
@@ -412,6 +424,7 @@ impl<T: Element> PeerPlace<T> for PeerBuffer<T> {
             va: self.va,
             len: self.len,
             memory: None,
+            uses: None,
         })
     }
 }
@@ -437,6 +450,22 @@ impl Stream {
         source: &impl PeerPlace<T>,
     ) -> Result<Event, Error> {
         let (target, source) = (target.place()?, source.place()?);
+        let copied = self.copy_places::<T>(&target, &source);
+        // Also where only a part was submitted.
+        let event = match &copied {
+            Ok(event) => event.clone(),
+            Err(_) => self.event(),
+        };
+        target.used(&event);
+        source.used(&event);
+        copied
+    }
+
+    fn copy_places<T: Element>(
+        &self,
+        target: &PeerRef<'_>,
+        source: &PeerRef<'_>,
+    ) -> Result<Event, Error> {
         if source.len > target.len {
             return Err(Error::InvalidArgument(format!(
                 "{} values do not fit a buffer of {}",
@@ -445,7 +474,7 @@ impl Stream {
         }
         let bytes = (source.len * size_of::<T>()) as u64;
         let here = |place: &PeerRef<'_>| Arc::ptr_eq(place.context.inner(), self.context().inner());
-        let (foreign, other) = match (here(&target), here(&source)) {
+        let (foreign, other) = match (here(target), here(source)) {
             (true, true) => return self.copy_at(target.va, source.va, bytes),
             (false, true) => (target, source),
             (true, false) => (source, target),
@@ -465,7 +494,7 @@ impl Stream {
         match self.context().map_peer(foreign.context, memory) {
             Ok(mapping) => {
                 let va = mapping.translate(foreign.va);
-                let copied = if here(&target) {
+                let copied = if here(target) {
                     self.copy_at(other.va, va, bytes)
                 } else {
                     self.copy_at(va, other.va, bytes)
@@ -473,7 +502,7 @@ impl Stream {
                 self.context().retire(mapping);
                 copied
             }
-            Err(Error::NoPeerAccess { .. }) if bytes > 0 => self.relay(&target, &source, bytes),
+            Err(Error::NoPeerAccess { .. }) if bytes > 0 => self.relay(target, source, bytes),
             Err(error) => Err(error),
         }
     }

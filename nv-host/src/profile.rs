@@ -15,6 +15,7 @@ use nv_proto::unit::Dim3;
 use crate::Error;
 use crate::context::{Context, lock};
 use crate::stream::StreamInner;
+use crate::wait;
 
 pub(crate) use recorder::{About, Recorder, SLOTS_BYTES, Sink, WORDS};
 
@@ -98,6 +99,10 @@ impl Profile {
     #[must_use]
     pub fn finish(self) -> Recording {
         self.end(true);
+        // Streams that others are dropping just now read back themselves, and let go of the sink then.
+        let limit = self.context.inner().limit();
+        let recorded = || Arc::strong_count(&self.sink) == 1;
+        wait::wait(limit, recorded, || false, || ());
         // Where the GPU has died the first comparison has to do.
         let last = Anchor::take(self.context.inner(), &self.clock, self.sink.begin()).ok();
         let clocks = Correlation::new(self.first, last);

@@ -4,7 +4,7 @@
 //! large copy is shared out to several threads. Each has a lane: two pieces of pinned memory, of which the copy
 //! engine is busy with one while the thread fills or empties the other. No thread outlives its copy.
 
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use nv_proto::unit::GpuVa;
@@ -12,7 +12,7 @@ use nv_proto::unit::GpuVa;
 use crate::Error;
 use crate::context::{ContextInner, lock};
 use crate::memory::{Allocation, Placement, Use};
-use crate::stream::StreamInner;
+use crate::stream::{StreamInner, Submitted};
 
 /// Copies up to this size go through a block of their own, which takes no lane.
 const SMALL: usize = 128 << 10;
@@ -38,7 +38,7 @@ struct Lane {
     memory: Arc<Allocation>,
     /// The copy that last used each piece, until it is known to have ended: one that ran out of time still reads or
     /// writes there.
-    in_flight: [Option<(Weak<StreamInner>, u64)>; 2],
+    in_flight: [Option<Submitted>; 2],
 }
 
 impl Staging {
@@ -227,11 +227,10 @@ impl Lane {
         let Some(place) = self.in_flight.get_mut(half) else {
             return Ok(());
         };
-        if let Some((stream, value)) = place
-            && let Some(stream) = stream.upgrade()
-            && !stream.is_over(*value)
+        if let Some(submitted) = place
+            && !submitted.is_over()
         {
-            match stream.wait(context, *value, context.limit()) {
+            match submitted.wait(context, context.limit()) {
                 // What a fault ended uses nothing any more; the next copy meets it if it is on the same stream.
                 Ok(()) | Err(Error::Fault(_)) => {}
                 Err(error) => return Err(error),
@@ -254,7 +253,7 @@ impl Lane {
         // Where it failed, a part of it may have been submitted.
         let value = *copied.as_ref().unwrap_or(&stream.submitted());
         if let Some(place) = self.in_flight.get_mut(half) {
-            *place = Some((Arc::downgrade(stream), value));
+            *place = Some(Submitted::new(stream, value));
         }
         copied
     }

@@ -7,6 +7,7 @@ mod inspect;
 mod launches;
 mod queue;
 mod raw;
+mod submitted;
 mod times;
 mod transfers;
 
@@ -25,6 +26,7 @@ use crate::module::Function;
 pub(crate) use copies::Pattern;
 pub(crate) use launches::{Releases, set_releases};
 pub(crate) use queue::{Progress, StreamInner};
+pub(crate) use submitted::Submitted;
 pub use times::GpuTime;
 pub(crate) use times::TimePool;
 pub use transfers::{Download, Rect};
@@ -134,7 +136,7 @@ impl Stream {
     /// that it is told by; [`Error::Fault`] for one that a fault keeps from ever being reached.
     pub fn wait_for(&self, event: &Event) -> Result<(), Error> {
         let other = &event.stream.inner;
-        let dead = other.is_dead();
+        let dead = other.progress().is_dead();
         // What was reached before the stream died counts as reached.
         if event.is_reached() {
             return Ok(());
@@ -181,7 +183,8 @@ impl Stream {
     /// whatever runs on it. Without this the drop first waits for the work, as long as the device's limit allows.
     ///
     /// This is how to get rid of a kernel that never ends. If work is cut off, the driver ends the other streams of
-    /// the same context with it; memory and modules stay, and new streams work.
+    /// the same context with it, but for those made after this call; memory and modules stay. Of the context's own stream
+    /// the context lets go, too, and makes another one.
     ///
     /// # Examples
     /// ```

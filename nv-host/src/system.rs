@@ -4,11 +4,13 @@
 //! calling convention (`tests/cubins/system`) are loaded beside such a file and put in their place; they write records
 //! into a log in GPU memory, which the host reads and formats.
 
+use std::sync::Mutex;
+
 use nv_proto::cubin::{Cubin, ImagePlan, Layout, SymbolType};
 use nv_proto::unit::GpuVa;
 
 use crate::Error;
-use crate::context::Context;
+use crate::context::{Context, lock};
 use crate::fatbin;
 use crate::module::Module;
 use crate::symbol::Symbol;
@@ -39,6 +41,8 @@ pub(crate) struct System {
     log: Symbol<u32>,
     used: Symbol<u32>,
     dropped: Symbol<u32>,
+    /// Held while the log is read and emptied: what was printed is taken once.
+    taking: Mutex<()>,
 }
 
 impl System {
@@ -86,6 +90,7 @@ impl System {
             log: module.global("nv_log")?,
             used: module.global("nv_log_used")?,
             dropped: module.global("nv_log_dropped")?,
+            taking: Mutex::default(),
         })
     }
 
@@ -105,6 +110,7 @@ impl System {
 
     /// Takes what was printed out of the log.
     pub(crate) fn take(&self) -> Result<Printed, Error> {
+        let _taking = lock(&self.taking);
         let mut counts = [[0_u32]; 2];
         self.used.read_into(&mut counts[0])?;
         self.dropped.read_into(&mut counts[1])?;

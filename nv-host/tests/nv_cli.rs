@@ -73,6 +73,31 @@ fn a_reader_that_is_gone_is_no_failure() {
     }
 }
 
+/// Warnings and errors that nobody reads change nothing: the exit code is the same.
+#[test]
+fn nobody_to_read_errors_is_no_failure() {
+    let failing = [
+        "run /no/such/file k --grid 1 --block 1",
+        "run CUBINS/k/k.sm_90.cubin nothing --sim gh100 --grid 1 --block 32",
+        "qmd dump CUBINS/k/k.cu",
+        "demo --sim gh100 --limit 0",
+        "bench --sim gh100 --limit 0",
+    ];
+    let all = commands().into_iter().chain(failing.map(str::to_owned));
+    for command in all {
+        let read = nv(&command).output().unwrap();
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let unread = nv(&command).stderr(writer).output().unwrap();
+        assert_eq!(unread.status.code(), read.status.code(), "{command}");
+    }
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut wrong = nv("devices");
+    let wrong = wrong.env("NV_TRACE", "everything").stderr(writer);
+    assert_eq!(wrong.output().unwrap().status.code(), Some(2));
+}
+
 #[test]
 fn output_that_cannot_be_written_is_a_failure() {
     for command in commands() {

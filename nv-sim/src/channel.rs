@@ -219,25 +219,56 @@ impl Channel {
     pub(crate) fn stop(&self, stop: &Stop, nanoseconds: u64) {
         match stop {
             Stop::Fault(report) => {
-                let mut stopping = self.group.stop(stop);
-                stopping.retain(|channel| {
-                    let mut stopped = lock(&channel.stopped);
-                    let first = stopped.is_none();
-                    stopped.get_or_insert_with(|| stop.clone());
-                    first
-                });
-                for channel in &stopping {
-                    if !std::ptr::eq(Arc::as_ptr(channel), self) {
-                        channel.retire();
-                    }
-                }
-                for channel in &stopping {
-                    channel.notify(report.code, nanoseconds);
-                }
+                let whole = |_: &Self| true;
+                self.stop_group(stop, report.code, nanoseconds, whole, false);
             }
             Stop::Hang(_) | Stop::Cancelled => {
                 lock(&self.stopped).get_or_insert_with(|| stop.clone());
             }
+        }
+    }
+
+    /// Stops the other channels of the group, now that this one is gone.
+    pub(crate) fn stop_others(&self, stop: &Stop, nanoseconds: u64) {
+        if let Stop::Fault(report) = stop {
+            let other = |channel: &Self| !std::ptr::eq(channel, self);
+            self.stop_group(stop, report.code, nanoseconds, other, false);
+        }
+    }
+
+    /// Stops the channel and its group while a worker runs it.
+    pub(crate) fn stop_running(&self, stop: &Stop, nanoseconds: u64) {
+        if let Stop::Fault(report) = stop {
+            self.stop_group(stop, report.code, nanoseconds, |_| true, true);
+        }
+    }
+
+    /// Stops those channels of the group that it concerns; `runs` says whether a worker may still run this one.
+    fn stop_group(
+        &self,
+        stop: &Stop,
+        code: u32,
+        nanoseconds: u64,
+        concerns: impl Fn(&Self) -> bool,
+        runs: bool,
+    ) {
+        let mut stopping = self.group.stop(stop);
+        stopping.retain(|channel| {
+            if !concerns(channel) {
+                return false;
+            }
+            let mut stopped = lock(&channel.stopped);
+            let first = stopped.is_none();
+            stopped.get_or_insert_with(|| stop.clone());
+            first
+        });
+        for channel in &stopping {
+            if runs || !std::ptr::eq(Arc::as_ptr(channel), self) {
+                channel.retire();
+            }
+        }
+        for channel in &stopping {
+            channel.notify(code, nanoseconds);
         }
     }
 

@@ -11,8 +11,9 @@ use nv_proto::unit::SubmitToken;
 
 use crate::channel::{Channel, lock};
 use crate::chip::Chip;
-use crate::fault::{MMU_FAULT, Stop};
+use crate::fault::{MMU_FAULT, PREEMPTIVE_REMOVAL, Stop};
 use crate::host::{self, Progress};
+use crate::mmu::Space;
 
 /// A GPU, as its worker and its doorbell see it.
 pub(crate) struct Gpu {
@@ -153,19 +154,28 @@ impl Gpu {
         Some(channel)
     }
 
-    /// Takes a channel off the GPU; once this returns it is not running.
+    /// Takes a channel off the GPU; once this returns it is not running. If it had work in flight, the others of its
+    /// group end with it (seen on an H200: notifier code 45).
     pub(crate) fn remove_channel(&self, channel: &Channel) {
         lock(&self.channels).remove(&channel.id);
         channel.retire();
+        let unfinished = lock(&channel.execution).is_unfinished(channel);
+        if unfinished && !matches!(channel.stopped(), Some(Stop::Fault(_))) {
+            let text = "a channel of its group was freed with work in flight".to_owned();
+            channel.stop_others(&Stop::new(PREEMPTIVE_REMOVAL, text), self.nanoseconds());
+        }
     }
 
-    /// Stops the channels that run at this moment: memory was taken away under them.
-    pub(crate) fn stop_running(&self) {
-        for channel in lock(&self.channels).values() {
-            if channel.execution.try_lock().is_err() {
+    /// Stops the channels that run in one of these spaces at this moment: memory was taken away under them.
+    pub(crate) fn stop_running(&self, spaces: &[Arc<Space>]) {
+        let channels: Vec<_> = lock(&self.channels).values().cloned().collect();
+        for channel in channels {
+            let concerned = spaces
+                .iter()
+                .any(|space| Arc::ptr_eq(space, &channel.space));
+            if concerned && channel.execution.try_lock().is_err() {
                 let text = "memory that its address space mapped was freed while it ran".to_owned();
-                channel.stop(&Stop::new(MMU_FAULT, text), self.nanoseconds());
-                channel.cancel.store(true, Ordering::Release);
+                channel.stop_running(&Stop::new(MMU_FAULT, text), self.nanoseconds());
             }
         }
     }

@@ -82,6 +82,8 @@ pub(crate) struct Execution {
     bound: [Option<Engine>; 8],
     compute: Compute,
     copy: Copy,
+    /// Whether it was stopped in the middle of something, other than by a fault.
+    cut_off: bool,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -153,6 +155,7 @@ impl Execution {
         let start = Instant::now();
         for _ in 0..PACKETS_PER_TURN {
             if context.channel.cancel.load(Ordering::Acquire) {
+                self.cut_off = self.packet < words.len() || self.has_more(context.channel);
                 return Err(Stop::Cancelled);
             }
             if let Some(acquire) = self.waiting {
@@ -172,12 +175,24 @@ impl Execution {
             if self.packet >= words.len() && !self.fetch(context, &mut words)? {
                 return Ok((words, Progress::Done));
             }
-            self.run_packet(context, &words)?;
+            self.run_packet(context, &words).inspect_err(|stop| {
+                self.cut_off = !matches!(stop, Stop::Fault(_));
+            })?;
             if start.elapsed() > TURN {
                 break;
             }
         }
         Ok((words, Progress::Ran))
+    }
+
+    /// Whether the channel waits, or has entries that were not fetched.
+    fn has_more(&self, channel: &Channel) -> bool {
+        self.waiting.is_some() || self.get != channel.userd.load_u32(Channel::GP_PUT)
+    }
+
+    /// Whether it was stopped with work in flight, other than by a fault.
+    pub(crate) fn is_unfinished(&self, channel: &Channel) -> bool {
+        self.cut_off || self.packet < self.words.len() || self.has_more(channel)
     }
 
     /// Fetches the next entry and its words; `false` when there is none.

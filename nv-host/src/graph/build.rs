@@ -332,14 +332,16 @@ impl Kernel {
         checked
     }
 
+    /// Puts an argument, and what keeps its memory, in the place of another; answers what kept that one's.
     pub(super) fn set_arg(
         &mut self,
         context: &Context,
         ordinal: usize,
         arg: &impl Arg,
-    ) -> Result<(), Error> {
+        hold: Option<Hold>,
+    ) -> Result<Option<Hold>, Error> {
         let refuse = |reason| Err(refused(self.function.inner(), reason));
-        let Some(hold) = self.holds.get_mut(ordinal) else {
+        let Some(held) = self.holds.get_mut(ordinal) else {
             let wanted = self.holds.len();
             return refuse(format!(
                 "there is no argument {ordinal}: it takes {wanted}, counted from 0"
@@ -348,9 +350,8 @@ impl Kernel {
         if let Some(reason) = self.request.set_arg(context, &self.function, ordinal, arg) {
             return refuse(reason);
         }
-        *hold = arg.hold();
         self.version += 1;
-        Ok(())
+        Ok(mem::replace(held, hold))
     }
 }
 

@@ -7,14 +7,13 @@ use nv_proto::qmd::value::CwdMembarType;
 use nv_proto::qmd::{Dependent, Qmd};
 use nv_proto::unit::GpuVa;
 
-use super::Replayed;
 use super::build::Kernel;
 use crate::Error;
 use crate::args::Hold;
 use crate::context::ContextInner;
 use crate::launch::{LaunchScratch, MEETING, QMD_BYTES};
 use crate::memory::Allocation;
-use crate::stream::{Releases, set_releases};
+use crate::stream::{Releases, Submitted, set_releases};
 
 /// Descriptors and arguments in GPU memory. What is in flight is never written to: its user waits first.
 #[derive(Debug)]
@@ -26,7 +25,7 @@ pub(super) struct Instance {
     /// Whether there are meeting places, which are written anew for each replay.
     cooperative: bool,
     /// The last replay of this instance.
-    pub(super) last: Option<Replayed>,
+    pub(super) last: Option<Submitted>,
 }
 
 /// Where a launch lies in an instance: bank 0, then the descriptor, then the meeting place of a cooperative grid.

@@ -2,7 +2,7 @@
 
 use std::ops::RangeBounds;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 
 use nv_proto::unit::GpuVa;
 
@@ -11,7 +11,7 @@ use super::slice::{Place, sealed};
 use super::{Buffer, DeviceSlice, Element, Placement};
 use crate::args::{Arg, Hold};
 use crate::context::{Context, lock};
-use crate::stream::{Event, StreamInner};
+use crate::stream::{Event, Submitted};
 use crate::{Error, Mapping};
 
 /// `len` values of `T` in host memory that the GPU reaches over the bus, and the CPU at any time: copies from and to it
@@ -231,25 +231,23 @@ impl<T: Element> Arg for PinnedBuffer<T> {
 
 /// What uses a buffer.
 #[derive(Debug, Default)]
-pub(super) struct Uses {
+pub(crate) struct Uses {
     /// The newest submission of each stream that names it.
-    copies: Mutex<Vec<(Weak<StreamInner>, u64)>>,
+    copies: Mutex<Vec<Submitted>>,
     /// Whether a launch was ever given it: which and when, a launch does not say.
     launched: AtomicBool,
 }
 
 impl Uses {
     /// Notes a submission that names the buffer.
-    pub(super) fn note(&self, event: &Event) {
+    pub(crate) fn note(&self, event: &Event) {
         let (stream, value) = event.parts();
         let mut copies = lock(&self.copies);
-        let here = Arc::downgrade(stream);
-        match copies.iter_mut().find(|(other, _)| other.ptr_eq(&here)) {
-            Some((_, newest)) => *newest = value.max(*newest),
+        match copies.iter_mut().find(|newest| newest.is_on(stream)) {
+            Some(newest) => newest.extend(value),
             None => {
-                // A stream that is gone has waited for its work.
-                copies.retain(|(other, _)| other.strong_count() > 0);
-                copies.push((here, value));
+                copies.retain(|newest| !newest.is_over());
+                copies.push(Submitted::new(stream, value));
             }
         }
     }
@@ -261,15 +259,10 @@ impl Uses {
 
     /// Waits until all that is known to use the buffer has ended.
     pub(super) fn settle(&self, context: &Context) -> Result<(), Error> {
-        let copies: Vec<_> = lock(&self.copies)
-            .iter()
-            .filter_map(|(stream, value)| Some((stream.upgrade()?, *value)))
-            .collect();
+        let copies = lock(&self.copies).clone();
         let inner = context.inner();
-        for (stream, value) in copies {
-            if stream.completed() < value {
-                stream.wait(inner, value, inner.limit())?;
-            }
+        for submitted in copies {
+            submitted.wait(inner, inner.limit())?;
         }
         if self.launched.load(Ordering::Acquire) {
             inner.settle()?;

@@ -187,7 +187,8 @@ impl Context {
     }
 
     /// Lends any pages of the process to the GPU, such as those of a mapped file; `owner` is dropped once the GPU is
-    /// done with them.
+    /// done with them. That may be in any call of this context, by any thread: its `Drop` must not use the context, which
+    /// may be locked.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for memory that is not whole pages of the system; whatever the driver refuses.

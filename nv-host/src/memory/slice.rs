@@ -215,6 +215,11 @@ impl<'a, T: Element> DeviceSlice<'a, T> {
         Ok(values)
     }
 
+    /// What uses the memory, where that is noted.
+    pub(crate) fn uses(&self) -> Option<&'a Uses> {
+        self.uses
+    }
+
     /// Waits for the work that the CPU's access comes after.
     fn settle(&self) -> Result<(), Error> {
         match self.uses {

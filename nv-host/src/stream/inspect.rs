@@ -8,7 +8,7 @@ use nv_proto::unit::GpuVa;
 
 use super::Stream;
 use super::queue::{State, StreamInner};
-use crate::channel::Channel;
+use crate::channel::{Channel, RING_ENTRIES};
 use crate::context::{ContextInner, lock};
 use crate::fault::{Doubt, Look, Submission};
 use crate::memory::{Allocation, Placement, Use};
@@ -147,11 +147,18 @@ impl StreamInner {
 
     /// The submission that is to blame where work does not end; `None` where all has. That is the oldest that has not
     /// ended, unless another one makes no sense: the host fetches words, and stumbles over them, before their turn
-    /// (seen on an H200).
-    pub(super) fn in_flight(&self, context: &ContextInner, state: &State) -> Option<Submission> {
+    /// (seen on an H200). Without the state, which somebody uses just now, it is the oldest, and its kernel is known by
+    /// its descriptor alone.
+    pub(super) fn in_flight(
+        &self,
+        context: &ContextInner,
+        state: Option<&State>,
+    ) -> Option<Submission> {
         let first = self.completed().saturating_add(1);
         let newest = self.submitted();
-        let ahead = first..=newest.min(first.saturating_add(FETCHED_AHEAD));
+        // Those that somebody puts together just now are not whole.
+        let more = if state.is_some() { FETCHED_AHEAD } else { 0 };
+        let ahead = first..=newest.min(first.saturating_add(more));
         let mut looked_at = ahead.map(|number| self.submission(context, state, number));
         let oldest = looked_at.next()?;
         if !oldest.doubts.is_empty() {
@@ -161,19 +168,22 @@ impl StreamInner {
         Some(senseless.unwrap_or(oldest))
     }
 
-    fn submission(&self, context: &ContextInner, state: &State, number: u64) -> Submission {
+    fn submission(&self, context: &ContextInner, state: Option<&State>, number: u64) -> Submission {
         let newest = self.submitted();
         let mut submission = Submission {
             number,
             newest,
-            kernel: self.label(state, number).map(|name| name.to_string()),
+            kernel: state
+                .and_then(|state| self.label(state, number))
+                .map(|name| name.to_string()),
             ..Submission::default()
         };
         let known = Known {
             channel: &self.channel,
             context,
         };
-        let slot = state.slot(number - 1);
+        // As the ring's cursor counts.
+        let slot = (number - 1) as u32 % RING_ENTRIES;
         match self.channel.entry(slot).map(GpEntry::decode) {
             Some(Ok(GpEntry::Segment(segment))) => {
                 if let Some(words) = words(&known, segment) {

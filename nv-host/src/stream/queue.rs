@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
 use nv_proto::gpfifo::{GpEntry, RingCursor};
@@ -13,7 +13,8 @@ use nv_proto::unit::{Dim3, GpuVa};
 
 use crate::Error;
 use crate::channel::{
-    COMMAND_BYTES, COMMANDS, Channel, ENGINE_SEMAPHORE, LAUNCH_BYTES, ORDER, RING_ENTRIES, TIMELINE,
+    self, COMMAND_BYTES, COMMANDS, Channel, ENGINE_SEMAPHORE, LAUNCH_BYTES, ORDER, RING_ENTRIES,
+    TIMELINE,
 };
 use crate::context::{ContextInner, lock};
 use crate::fault::{FaultReport, InFlight, Submission};
@@ -127,6 +128,8 @@ pub(crate) struct StreamInner {
     pub(super) limit: Duration,
     /// Whether its end waits for nothing.
     abandoned: AtomicBool,
+    /// Whether somebody was told of the fault that ended it.
+    told: AtomicBool,
     /// Its number among the streams of its context.
     id: u64,
 }
@@ -139,8 +142,6 @@ pub(crate) struct Progress {
     submitted: AtomicU64,
     /// The page of the channel with the timeline.
     page: Arc<Allocation>,
-    /// Whether the channel was ended with work in flight.
-    cut_off: AtomicBool,
     group: Arc<Group>,
 }
 
@@ -159,16 +160,21 @@ impl Progress {
 
     /// Whether the work up to `value` has ended, or never will since the stream is dead.
     pub(crate) fn is_over(&self, value: u64) -> bool {
-        self.completed() >= value || self.group.is_dead()
+        self.completed() >= value || self.is_dead()
     }
-}
 
-impl Drop for Progress {
-    fn drop(&mut self) {
-        // The channel is gone, and the driver has ended all of its group with it.
-        if self.cut_off.load(Ordering::Acquire) {
+    /// Whether the driver says that the channel, and with it its group, was ended: by a fault, or along with another
+    /// channel. Nothing else does: a channel that is ended with work in flight takes the others with it only where the
+    /// driver finds it running.
+    pub(crate) fn is_dead(&self) -> bool {
+        let noted = || {
+            let page = self.page.mapping();
+            page.is_ok_and(|page| channel::notification(page).is_some())
+        };
+        if !self.group.is_dead() && noted() {
             self.group.set_dead();
         }
+        self.group.is_dead()
     }
 }
 
@@ -198,13 +204,6 @@ pub(super) struct State {
     /// Where the GPU puts a profile's times. Once made it stays for as long as the channel: where an engine signals
     /// the end of work itself, the time comes after the signal.
     slots: Option<Arc<Allocation>>,
-}
-
-impl State {
-    /// The slot of the ring for the entry of this number.
-    pub(super) fn slot(&self, entry: u64) -> u32 {
-        self.cursor.slot(entry)
-    }
 }
 
 /// Words of one submission: the longest is a first launch with its set-up.
@@ -248,7 +247,6 @@ impl StreamInner {
         let progress = Arc::new(Progress {
             submitted: AtomicU64::new(submissions),
             page: Arc::clone(channel.page_memory()),
-            cut_off: AtomicBool::new(false),
             group: Arc::clone(group),
         });
         let stream = Self {
@@ -258,6 +256,7 @@ impl StreamInner {
             group: Arc::clone(group),
             limit: context.limit(),
             abandoned: AtomicBool::new(false),
+            told: AtomicBool::new(false),
             id,
         };
         stream.set_up(context)?;
@@ -629,7 +628,7 @@ impl StreamInner {
 
     /// Gives back what ended submissions used, unless the stream is in use at this moment: the caller may hold its state.
     pub(crate) fn try_reclaim(&self) {
-        if let Ok(mut state) = self.state.try_lock() {
+        if let Some(mut state) = self.state_if_free() {
             self.reclaim_completed(&mut state);
         }
     }
@@ -663,7 +662,11 @@ impl StreamInner {
     ) -> Result<(), Error> {
         match self.wait_raw(value, limit) {
             Outcome::Done => Ok(()),
-            Outcome::TimedOut => Err(self.timeout(context, &lock(&self.state), value, limit)),
+            Outcome::TimedOut => {
+                // Who holds the state may be waiting, too, and longer.
+                let state = self.state_if_free();
+                Err(self.timeout(context, state.as_deref(), value, limit))
+            }
             Outcome::Failed => Err(self.fail(context, &mut lock(&self.state))),
         }
     }
@@ -678,7 +681,7 @@ impl StreamInner {
     ) -> Result<(), Error> {
         match self.wait_raw(value, limit) {
             Outcome::Done => Ok(()),
-            Outcome::TimedOut => Err(self.timeout(context, state, value, limit)),
+            Outcome::TimedOut => Err(self.timeout(context, Some(state), value, limit)),
             Outcome::Failed => Err(Error::Fault(self.report(context, state))),
         }
     }
@@ -697,17 +700,32 @@ impl StreamInner {
         self.wait(context, self.submitted(), limit)
     }
 
-    /// Waits for all work submitted so far, whatever comes of it; false where it goes on after the limit. It takes no lock,
-    /// so that a caller may hold any.
-    pub(crate) fn settle(&self, limit: Duration) -> bool {
-        let outcome = self.wait_raw(self.submitted(), limit);
+    /// Waits until `value` is reached, whatever comes of it; false where it is not after the limit. It takes no lock, so
+    /// that a caller may hold any.
+    pub(super) fn settle(&self, value: u64, limit: Duration) -> bool {
+        let outcome = self.wait_raw(value, limit);
         if outcome == Outcome::Failed {
             self.group.set_dead();
         }
         outcome != Outcome::TimedOut
     }
 
-    fn timeout(&self, context: &ContextInner, state: &State, value: u64, limit: Duration) -> Error {
+    /// The state, unless somebody is submitting just now.
+    fn state_if_free(&self) -> Option<MutexGuard<'_, State>> {
+        match self.state.try_lock() {
+            Ok(state) => Some(state),
+            Err(TryLockError::Poisoned(state)) => Some(state.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    fn timeout(
+        &self,
+        context: &ContextInner,
+        state: Option<&State>,
+        value: u64,
+        limit: Duration,
+    ) -> Error {
         let report = FaultReport::of_time_limit(
             context,
             &self.channel,
@@ -728,7 +746,7 @@ impl StreamInner {
 
     /// All that can be known of the stream's state.
     pub(super) fn diagnose(&self, context: &ContextInner) -> FaultReport {
-        let mut in_flight = self.all_in_flight(context, &lock(&self.state));
+        let mut in_flight = self.all_in_flight(context, self.state_if_free().as_deref());
         let is_alive = !self.is_dead();
         if let Some(own) = &mut in_flight.own {
             self.read_unread(context, own);
@@ -737,7 +755,7 @@ impl StreamInner {
     }
 
     /// What is in flight on the stream and on the others of its group.
-    fn all_in_flight(&self, context: &ContextInner, state: &State) -> InFlight {
+    fn all_in_flight(&self, context: &ContextInner, state: Option<&State>) -> InFlight {
         InFlight {
             own: self.in_flight(context, state),
             beside: context.in_flight_beside(self),
@@ -753,15 +771,21 @@ impl StreamInner {
         if std::ptr::eq(self, stream) || !Arc::ptr_eq(&self.group, &stream.group) {
             return None;
         }
-        match self.state.try_lock() {
-            Ok(state) => self.in_flight(context, &state),
-            Err(_) => None,
+        let state = self.state_if_free()?;
+        self.in_flight(context, Some(&state))
+    }
+
+    /// Has the end of the stream wait for nothing. What is made from now on does not end with it.
+    pub(crate) fn abandon(&self) {
+        self.abandoned.store(true, Ordering::Release);
+        if !self.is_over(self.submitted()) {
+            self.group.close();
         }
     }
 
-    /// Has the end of the stream wait for nothing.
-    pub(crate) fn abandon(&self) {
-        self.abandoned.store(true, Ordering::Release);
+    /// Whether it was abandoned.
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.abandoned.load(Ordering::Acquire)
     }
 
     /// The kernel of a submission.
@@ -780,12 +804,23 @@ impl StreamInner {
         Error::Fault(report)
     }
 
+    /// The fault that ended work of the stream, if nobody was told of it yet: who comes after that work would take it for
+    /// done.
+    pub(crate) fn untold_fault(&self, context: &ContextInner) -> Option<Error> {
+        let lost = self.progress.is_dead()
+            && !self.is_abandoned()
+            && !self.told.load(Ordering::Acquire)
+            && self.completed() < self.submitted();
+        lost.then(|| self.fail(context, &mut lock(&self.state)))
+    }
+
     fn report(&self, context: &ContextInner, state: &State) -> Arc<FaultReport> {
+        self.told.store(true, Ordering::Release);
         if let Some(report) = &state.fault {
             return Arc::clone(report);
         }
         self.group.set_dead();
-        let in_flight = self.all_in_flight(context, state);
+        let in_flight = self.all_in_flight(context, Some(state));
         Arc::new(FaultReport::read(context, &self.channel, in_flight, false))
     }
 }
@@ -795,7 +830,7 @@ impl Drop for StreamInner {
     /// device's limit is ended with the channel, and the driver then ends all channels of the group (seen on an
     /// H200: notifier code 45, preemptive removal), so that streams made later need a new one.
     fn drop(&mut self) {
-        let limit = if self.abandoned.load(Ordering::Acquire) {
+        let limit = if self.is_abandoned() {
             Duration::ZERO
         } else {
             self.limit
@@ -804,7 +839,6 @@ impl Drop for StreamInner {
             && self.wait_raw(self.submitted(), limit) != Outcome::Done
         {
             self.group.close();
-            self.progress.cut_off.store(true, Ordering::Release);
         }
         if let Some(recorder) = lock(&self.state).recorder.take() {
             self.read_back(recorder);

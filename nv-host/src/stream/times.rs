@@ -144,6 +144,22 @@ pub(crate) struct TimePool {
 
 impl Place {
     fn take(context: &ContextInner) -> Result<Self, Error> {
+        if let Some(place) = Self::free(context) {
+            return Ok(place);
+        }
+        // With the pool not taken: where memory is short this waits for the GPU.
+        let page = Arc::new(context.allocate(PAGE as u64, Placement::Pinned, Use::Stream)?);
+        let mut places = (0..PAGE).step_by(PLACE).map(|offset| Self {
+            page: Arc::clone(&page),
+            offset,
+        });
+        let first = places.next();
+        lock(&context.times).free.extend(places);
+        first.ok_or_else(|| Error::Unsupported("a page holds no time".into()))
+    }
+
+    /// A place that no event has.
+    fn free(context: &ContextInner) -> Option<Self> {
         let mut pool = lock(&context.times);
         if pool.free.is_empty() {
             let over = |(_, progress, value): &mut (Self, Weak<Progress>, u64)| {
@@ -154,18 +170,7 @@ impl Place {
             let TimePool { free, left } = &mut *pool;
             free.extend(left.extract_if(.., over).map(|(place, ..)| place));
         }
-        if let Some(place) = pool.free.pop() {
-            return Ok(place);
-        }
-        let page = Arc::new(context.allocate(PAGE as u64, Placement::Pinned, Use::Stream)?);
-        let places = (0..PAGE).step_by(PLACE).map(|offset| Self {
-            page: Arc::clone(&page),
-            offset,
-        });
-        pool.free.extend(places);
-        pool.free
-            .pop()
-            .ok_or_else(|| Error::Unsupported("a page holds no time".into()))
+        pool.free.pop()
     }
 }
 

@@ -75,20 +75,19 @@ impl Stream {
             Some(kernels) => kernels.copy(self, to, from, bytes)?,
             None => None,
         };
-        let event = match by_kernel {
-            Some((event, done)) if done == bytes => event,
+        let copied = match by_kernel {
+            Some((event, done)) if done == bytes => Ok(event.value),
             rest => {
                 let done = rest.map_or(0, |(_, done)| done);
                 let (to, from) = (GpuVa(to.0 + done), GpuVa(from.0 + done));
-                let value = self
-                    .inner
-                    .copy(self.context.inner(), to, from, bytes - done)?;
-                self.event_at(value)
+                let context = self.context.inner();
+                self.inner.copy(context, to, from, bytes - done)
             }
         };
-        target.used(&event);
-        source.used(&event);
-        Ok(event)
+        self.submitted(copied, |event| {
+            target.used(event);
+            source.used(event);
+        })
     }
 
     /// Copies rows between places, after the work submitted before; it returns once the copy is submitted.
@@ -163,11 +162,11 @@ impl Stream {
             bytes: limited("a width", rect.width, size)?,
             count: limited("a number of rows", rect.rows, 1)?,
         };
-        let value = self.inner.copy_lines(self.context.inner(), lines)?;
-        let event = self.event_at(value);
-        target.used(&event);
-        source.used(&event);
-        Ok(event)
+        let copied = self.inner.copy_lines(self.context.inner(), lines);
+        self.submitted(copied, |event| {
+            target.used(event);
+            source.used(event);
+        })
     }
 
     /// Sets every value of `target`, after the work submitted before; it returns once the fill is submitted.
@@ -184,18 +183,16 @@ impl Stream {
             (Some(kernels), Some(word)) => kernels.fill(self, to, word, bytes)?,
             _ => None,
         };
-        let event = match by_kernel {
-            Some((event, done)) if done == bytes => event,
+        let filled = match by_kernel {
+            Some((event, done)) if done == bytes => Ok(event.value),
             rest => {
                 let done = rest.map_or(0, |(_, done)| done);
                 let count = (bytes - done) / pattern.bytes();
                 let to = GpuVa(to.0 + done);
-                let value = self.inner.fill(self.context.inner(), to, pattern, count)?;
-                self.event_at(value)
+                self.inner.fill(self.context.inner(), to, pattern, count)
             }
         };
-        target.used(&event);
-        Ok(event)
+        self.submitted(filled, |event| target.used(event))
     }
 
     /// Copies `values` to the start of `target`, after the work submitted before; it returns once they are in pinned
@@ -238,15 +235,10 @@ impl Stream {
         let landing = Landing::new(&self.context, bytes.len() as u64)?;
         landing.memory()?.mapping()?.write(0, bytes)?;
         let source = landing.memory()?.va();
-        let value = self.inner.copy(
-            self.context.inner(),
-            target.va(),
-            source,
-            bytes.len() as u64,
-        )?;
-        let event = self.event_at(value);
-        target.used(&event);
-        Ok(event)
+        let length = bytes.len() as u64;
+        let context = self.context.inner();
+        let copied = self.inner.copy(context, target.va(), source, length);
+        self.submitted(copied, |event| target.used(event))
     }
 
     /// Copies all of `source` out, after the work submitted before; it returns once the copy is submitted.
@@ -262,11 +254,9 @@ impl Stream {
         let bytes = bytes_of::<S::Element>(source.len());
         let landing = Landing::new(&self.context, bytes.max(1))?;
         let target: GpuVa = landing.memory()?.va();
-        let value = self
-            .inner
-            .copy(self.context.inner(), target, source.va(), bytes)?;
-        let event = self.event_at(value);
-        source.used(&event);
+        let context = self.context.inner();
+        let copied = self.inner.copy(context, target, source.va(), bytes);
+        let event = self.submitted(copied, |event| source.used(event))?;
         Ok(Download {
             event,
             landing,
@@ -282,6 +272,18 @@ impl Stream {
         } else {
             None
         }
+    }
+
+    /// The event of work that was submitted, which the memory in it is told of, also where only a part of it was.
+    fn submitted(
+        &self,
+        work: Result<u64, Error>,
+        tell: impl FnOnce(&Event),
+    ) -> Result<Event, Error> {
+        let value = *work.as_ref().unwrap_or(&self.inner.submitted());
+        let event = self.event_at(value);
+        tell(&event);
+        work.map(|_| event)
     }
 
     fn check(&self, context: &Context) -> Result<(), Error> {

@@ -242,17 +242,18 @@ impl Machine {
     }
 
     pub(super) fn end_memory(&self, object: Arc<MemoryObject>) {
-        object.unmap_everywhere();
+        let spaces = object.unmap_everywhere();
         if let (true, Some(gpu)) = (object.was_last(), &object.gpu) {
             gpu.release(object.bytes());
         }
         if object.memory.is_lent() {
-            self.take_back(object);
+            self.take_back(object, &spaces);
         }
     }
 
-    /// Waits until the pages that a client lent are its own again.
-    fn take_back(&self, object: Arc<MemoryObject>) {
+    /// Waits until the pages that a client lent are its own again. A grid goes by the mappings that there were when it
+    /// began: one that runs on for long in one of these spaces is stopped, also where it never touches the pages.
+    fn take_back(&self, object: Arc<MemoryObject>, spaces: &[Arc<Space>]) {
         /// How long a running grid may go on with pages that are taken away from it.
         const PATIENCE: Duration = Duration::from_secs(1);
 
@@ -262,7 +263,7 @@ impl Machine {
         while Arc::strong_count(&memory) > 1 {
             if start.elapsed() > PATIENCE {
                 for gpu in &self.gpus {
-                    gpu.stop_running();
+                    gpu.stop_running(spaces);
                 }
             }
             thread::sleep(Duration::from_micros(50));

@@ -154,14 +154,14 @@ impl MemoryObject {
         }
     }
 
-    /// Takes it out of every address space.
-    pub(super) fn unmap_everywhere(&self) {
-        for space in lock(&self.spaces)
-            .drain(..)
-            .filter_map(|space| space.upgrade())
-        {
+    /// Takes it out of every address space; answers those that it was ever in.
+    pub(super) fn unmap_everywhere(&self) -> Vec<Arc<Space>> {
+        let spaces = std::mem::take(&mut *lock(&self.spaces));
+        let spaces: Vec<_> = spaces.iter().filter_map(Weak::upgrade).collect();
+        for space in &spaces {
             space.unmap_object(self.number);
         }
+        spaces
     }
 }
 

@@ -238,7 +238,10 @@ pub fn illegal_addresses(options: &Options) {
     );
 
     // Past the end of a buffer that fills its pages.
+    // Before it lies room for the stream that is made meanwhile.
+    let room = rig.device.stream().unwrap();
     let whole = rig.device.alloc::<u8>(32 << 20).unwrap();
+    drop(room);
     let end = whole.va().0 + (32 << 20);
     let gap = (0..).map(|i| end + (i << 12)).find(|at| {
         let around = rig.device.neighbours(*at);

@@ -51,9 +51,9 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let opened = begin.elapsed();
     let simulated = !matches!(device.info().kind, nv_host::driver::Kind::Kernel);
     if simulated && !args.quick {
-        eprintln!(
-            "nv: measuring as by --quick: a simulated GPU has not the memory for more, and its times mean nothing"
-        );
+        crate::out::note(format_args!(
+            "measuring as by --quick: a simulated GPU has not the memory for more, and its times mean nothing"
+        ));
     }
     let figures = measure(&device, opened, begin, args.quick || simulated)?;
     if args.json {

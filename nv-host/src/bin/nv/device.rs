@@ -53,10 +53,12 @@ impl DeviceArgs {
             ..Options::default()
         })?;
         for warning in &device.info().warnings {
-            eprintln!("nv: {warning}");
+            crate::out::note(format_args!("{warning}"));
         }
         if let Some(why) = device.fallback() {
-            eprintln!("nv: using a simulated GPU, since no real one can be used: {why}");
+            crate::out::note(format_args!(
+                "using a simulated GPU, since no real one can be used: {why}"
+            ));
         }
         Ok(device)
     }

@@ -38,11 +38,11 @@ pub fn code(outcome: Result<(), Failure>) -> ExitCode {
         Failure::Failed => ExitCode::from(1),
         Failure::Program(code) => ExitCode::from(code),
         Failure::BadInput(text) => {
-            eprintln!("nv: {text}");
+            crate::out::note(format_args!("{text}"));
             ExitCode::from(4)
         }
         Failure::Library(error) => {
-            eprintln!("nv: {error}");
+            crate::out::note(format_args!("{error}"));
             ExitCode::from(match error {
                 Error::NoDevice(_) | Error::Node { .. } => 3,
                 Error::Cubin(_)

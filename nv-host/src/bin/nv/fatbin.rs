@@ -100,7 +100,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                         match contents(entry) {
                             Ok(data) => write(&directory.join(name(file, number, entry)), &data)?,
                             // One entry that cannot be had is no reason to keep the others.
-                            Err(error) => eprintln!("nv: {}: left out: {error}", file.display()),
+                            Err(error) => crate::out::note(format_args!(
+                                "{}: left out: {error}",
+                                file.display()
+                            )),
                         }
                     }
                     Ok(())

@@ -1,4 +1,9 @@
 //! `nv`: run, inspect and diagnose NVIDIA GPUs with no vendor user-space library.
+#![deny(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "both end the process where nobody reads: `out` does not"
+)]
 
 mod bench;
 mod cubin;
@@ -64,7 +69,7 @@ enum Command {
 fn main() -> ExitCode {
     let command = Cli::parse().command;
     if let Err(error) = watch::begin() {
-        eprintln!("nv: {error}");
+        crate::out::note(format_args!("{error}"));
         return ExitCode::from(2);
     }
     let outcome = match command {

@@ -1,5 +1,6 @@
-//! Standard output.
+//! Standard output and standard error.
 
+use std::fmt;
 use std::io::{self, Write};
 
 use serde::Serialize;
@@ -20,6 +21,11 @@ pub fn bytes(bytes: &[u8]) -> Result<(), Failure> {
         }
         _ => Ok(()),
     }
+}
+
+/// Says something on standard error. Who closed it wants to hear nothing: the exit code still says how things went.
+pub fn note(text: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr().lock(), "nv: {text}");
 }
 
 /// Writes a value as JSON.

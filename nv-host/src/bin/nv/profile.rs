@@ -110,7 +110,10 @@ impl ProfileArgs {
             write(path, recording.svg())?;
         }
         if !recording.lost().is_none() {
-            eprintln!("nv: the profile is not whole; {}", recording.lost());
+            crate::out::note(format_args!(
+                "the profile is not whole; {}",
+                recording.lost()
+            ));
         }
         Ok(Some(recording))
     }

@@ -84,12 +84,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     let recorded = events::assemble(&bytes);
     if let Some(error) = recorded.broken {
-        eprintln!("nv: {error}; what came before it is shown");
+        crate::out::note(format_args!("{error}; what came before it is shown"));
     }
     if recorded.processes == 0 {
-        eprintln!(
-            "nv: the program did not load the recording library: is it static, or set-user-ID? Nothing was recorded"
-        );
+        crate::out::note(format_args!(
+            "the program did not load the recording library: is it static, or set-user-ID? Nothing was recorded"
+        ));
     }
     let style = Style {
         brief: args.brief,

@@ -123,6 +123,7 @@ impl Channel {
             space: Arc::clone(context.space()),
             group: Arc::clone(group),
         };
+        group.preempt_anywhere(objects);
         calls::schedule(&*objects.driver, group.handle())?;
         drop(making);
         group.add(token);

@@ -234,7 +234,7 @@ pub(crate) const COPY: (&str, u32) = ("copy engine", fault::CE_ERROR);
 pub(crate) const COMPUTE: (&str, u32) = ("compute", fault::GR_EXCEPTION);
 /// Those of the compute engine, for methods that its class does not have and data that they do not take: a class error,
 /// as `nverror.h` calls it.
-pub(crate) const COMPUTE_CLASS: (&str, u32) = ("compute", fault::GR_CLASS_ERROR);
+pub(crate) const COMPUTE_CLASS: (&str, u32) = ("compute", fault::GR_UNKNOWN_METHOD);
 
 #[cfg(test)]
 mod tests {

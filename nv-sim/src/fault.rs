@@ -54,8 +54,8 @@ pub(crate) const MMU_FAULT: u32 = 31;
 pub(crate) const PBDMA_ERROR: u32 = 32;
 /// `ROBUST_CHANNEL_CE0_ERROR`.
 pub(crate) const CE_ERROR: u32 = 39;
-/// `ROBUST_CHANNEL_GR_CLASS_ERROR`.
-pub(crate) const GR_CLASS_ERROR: u32 = 69;
+/// `ROBUST_CHANNEL_GR_ERROR_MISSING_HW`: what an H200 says of an unknown method of its compute class.
+pub(crate) const GR_UNKNOWN_METHOD: u32 = 11;
 
 /// The global ESR of an SM on which a warp trapped (measured on an H200).
 pub(crate) const GLOBAL_ESR: u32 = 4;

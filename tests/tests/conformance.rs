@@ -16,12 +16,13 @@ macro_rules! suite {
                 large_copy, copies_by_threads);
             suite!(@cases $options, [$($ignore)?], suite::kernels, vadd, reduction, local_memory, generic_pointers,
                 bad_launches, bad_files, fatbins);
-            suite!(@cases $options, [$($ignore)?], suite::streams, flow_control, long_stream, streams, threads,
+            suite!(@cases $options, [$($ignore)?], suite::streams, flow_control, long_stream, streams, side_by_side, threads,
                 time_limit, waiting_sleeps);
             suite!(@cases $options, [$($ignore)?], suite::profile, profile, long_profile, profiles_and_threads,
                 profile_of_a_fault, event_times);
             suite!(@cases $options, [$($ignore)?], suite::faults, faults, contexts, illegal_addresses,
-                illegal_instruction, stack_overflow, endless, last_multiprocessor, raw_words, bad_descriptors,
+                illegal_instruction, stack_overflow, endless, last_multiprocessor, raw_words, bad_method, bad_header,
+                unmapped_words, unmapped_descriptor, bad_descriptors,
                 several_streams, neighbours_unharmed);
             suite!(@cases $options, [$($ignore)?], suite::graph, chain, patches, mixed, local, cooperative, keeps,
                 graph_threads, faulty, graph_time_limit, recorded);

@@ -156,8 +156,9 @@ impl FaultKind {
             31 => Self::IllegalAddress,
             32 | 80 => Self::BadCommands,
             39..=41 | 70..=72 | 75..=77 | 85 | 126..=135 => Self::CopyError,
-            43 | 45 => Self::Removed,
-            69 => Self::BadMethod,
+            43 | 45 | 109 => Self::Removed,
+            // 11 is what an H200 says of an unknown method of its compute class.
+            11 | 69 => Self::BadMethod,
             48
             | 58..=64
             | 74
@@ -209,6 +210,7 @@ impl fmt::Display for FaultKind {
 #[must_use]
 pub const fn code_name(code: u32) -> Option<&'static str> {
     Some(match code {
+        11 => "GR_ERROR_MISSING_HW",
         13 => "GR_EXCEPTION",
         31 => "FIFO_ERROR_MMU_ERR_FLT",
         32 => "PBDMA_ERROR",
@@ -240,6 +242,7 @@ pub const fn code_name(code: u32) -> Option<&'static str> {
         92 => "EXCESSIVE_SBE_INTERRUPTS",
         94 => "CONTAINED_ERROR",
         95 => "UNCONTAINED_ERROR",
+        109 => "CTXSW_TIMEOUT_ERROR",
         110 => "SEC_FAULT_ERROR",
         119 => "GSP_RPC_TIMEOUT",
         120 => "GSP_ERROR",

@@ -33,7 +33,7 @@ fn codes_are_named_as_the_header_names_them() {
     }
     assert!(named > 50, "{named}");
     // What the kind is told from has a name.
-    for code in [13, 31, 32, 39, 43, 44, 45, 48, 69, 79, 94, 119] {
+    for code in [11, 13, 31, 32, 39, 43, 44, 45, 48, 69, 79, 94, 109, 119] {
         assert!(code_name(code).is_some(), "{code}");
         assert_ne!(FaultKind::of_code(code), FaultKind::Unknown, "{code}");
     }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use nv_proto::qmd::value::CwdMembarType;
 use nv_proto::qmd::{Dependent, Qmd, Release};
 use nv_proto::unit::GpuVa;
 
@@ -184,6 +185,8 @@ impl Slot {
         let (bytes, _) = scratch.encode(function, request, shaped, bank0, grid_id, |qmd| {
             if let Some(next) = next {
                 qmd.set_dependent(0, Some(Dependent::schedule(next)))?;
+                // The last of the chain makes all of it visible to the host.
+                qmd.set_membar(CwdMembarType::L1_MEMBAR)?;
             }
             Ok(())
         })?;
@@ -270,6 +273,9 @@ mod tests {
                 .collect();
             assert_eq!(payloads, [None, None, Some(value - 2), Some(value)]);
             assert!(qmds[3].release(0).unwrap().membar);
+            let (inner, last) = (CwdMembarType::L1_MEMBAR, CwdMembarType::L1_SYSMEMBAR);
+            let membars: Vec<_> = qmds.iter().map(|qmd| qmd.membar().unwrap()).collect();
+            assert_eq!(membars, [inner, inner, last, last]);
             assert_eq!(local_sizes(&graph), [0; 4]);
             seen.push(next[0].unwrap().va);
         }

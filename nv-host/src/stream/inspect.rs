@@ -6,6 +6,7 @@ use std::time::Duration;
 use nv_proto::gpfifo::{GpEntry, Segment};
 use nv_proto::unit::GpuVa;
 
+use super::Stream;
 use super::queue::{State, StreamInner};
 use crate::channel::Channel;
 use crate::context::{ContextInner, lock};
@@ -48,7 +49,15 @@ struct Copying<'a> {
     by: OnceCell<Option<(StreamInner, Allocation)>>,
 }
 
-impl Copying<'_> {
+impl<'a> Copying<'a> {
+    fn of(channel: &'a Channel, context: &'a ContextInner) -> Self {
+        Self {
+            known: Known { channel, context },
+            context,
+            by: OnceCell::new(),
+        }
+    }
+
     /// How long a copy of a few bytes may take.
     const LIMIT: Duration = Duration::from_secs(1);
     /// The most bytes that are copied at once.
@@ -91,20 +100,45 @@ impl Look for Copying<'_> {
     }
 }
 
+impl Stream {
+    /// What command words ask, as far as it can be known before they are submitted: the launches in them, and what
+    /// makes no sense ([`Submission::doubts`]). Descriptors are read wherever they lie, by a copy if need be.
+    ///
+    /// Not all that makes no sense is reported by a GPU: an H200 does nothing for a launch descriptor of another
+    /// version, and goes on.
+    ///
+    /// # Examples
+    /// ```
+    /// use nv_proto::push::{MethodAddr, PushWriter, RunOp, Subchannel};
+    ///
+    /// let stream = nv_host::Device::open_best()?.stream()?;
+    /// let mut words = [0; 2];
+    /// PushWriter::new(&mut words).run(RunOp::Inc, Subchannel::COMPUTE, MethodAddr::new(0xff0)?, &[0])?;
+    /// assert!(stream.examine_words(&words).doubts[0].to_string().contains("no method 0xff0"));
+    /// # Ok::<(), nv_host::Error>(())
+    /// ```
+    #[must_use]
+    pub fn examine_words(&self, words: &[u32]) -> Submission {
+        let context = self.context.inner();
+        let newest = self.inner.submitted();
+        let mut submission = Submission {
+            number: newest.saturating_add(1),
+            newest,
+            ..Submission::default()
+        };
+        let copying = Copying::of(&self.inner.channel, context);
+        submission.examine(words, context.classes(), &copying);
+        submission
+    }
+}
+
 impl StreamInner {
     /// Has the GPU copy what a submission asked and the CPU does not see.
     pub(super) fn read_unread(&self, context: &ContextInner, submission: &mut Submission) {
         if submission.unread.is_empty() {
             return;
         }
-        let copying = Copying {
-            known: Known {
-                channel: &self.channel,
-                context,
-            },
-            context,
-            by: OnceCell::new(),
-        };
+        let copying = Copying::of(&self.channel, context);
         submission.read_unread(context.classes().qmd, &copying);
     }
 

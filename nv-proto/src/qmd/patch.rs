@@ -3,7 +3,7 @@
 //! Each setter checks everything before it writes anything, so that a descriptor is never left half changed.
 
 use super::roles::{DependentSlots, ReleaseSlots, Slot};
-use super::value::{DependentQmdAction, DependentQmdType, QmdType, ReductionOp, ReleaseMembarType};
+use super::value::{CwdMembarType, DependentQmdAction, DependentQmdType, QmdType, ReductionOp, ReleaseMembarType};
 use super::{ALIGN, BANKS, Qmd, Roles};
 use crate::error::{DecodeError, EncodeError};
 use crate::unit::{Dim3, GpuVa};
@@ -236,6 +236,26 @@ impl Qmd {
         self.bank(index)?
             .invalidate
             .set(&mut self.words, u32::from(invalidate))
+    }
+
+    /// Says who sees what the grid wrote once it has ended: the host and other GPUs too (`L1_SYSMEMBAR`), or this GPU
+    /// alone (`L1_MEMBAR`), which is enough for a grid that depends on it and is cheaper.
+    ///
+    /// # Errors
+    /// [`EncodeError::Unsupported`] for a version that is not known.
+    pub fn set_membar(&mut self, membar: CwdMembarType) -> Result<(), EncodeError> {
+        let slot = self.roles()?.membar;
+        slot.set(&mut self.words, membar.0)
+    }
+
+    /// Who sees what the grid wrote once it has ended.
+    ///
+    /// # Errors
+    /// As [`Qmd::set_membar`].
+    pub fn membar(&self) -> Result<CwdMembarType, EncodeError> {
+        let raw = self.roles()?.membar.get(&self.words);
+        // A field of two bits.
+        Ok(CwdMembarType(u32::try_from(raw).unwrap_or(u32::MAX)))
     }
 
     fn bank(&self, index: u32) -> Result<super::roles::Bank, EncodeError> {

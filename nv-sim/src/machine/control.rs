@@ -6,10 +6,10 @@ use nv_proto::rm::{
     ChannelBind, ChannelGetMmuFaultInfo, ChannelGpfifoSchedule, ClearAllSmErrorStates, Control,
     FbFlushGpuCache, FbGetInfoV2, GetWorkSubmitToken, GpuGetAttachedIds, GpuGetClasslistV2,
     GpuGetGidInfo, GpuGetIdInfoV2, GpuGetNameString, GpuGetNumSubdevices, GpuGetUuidFromGpuId,
-    GrGetGpcMask, GrGetTpcMask, GroupGpfifoSchedule, GroupSetInterleaveLevel, GroupSetTimeslice,
-    Layout, PerfBoost, ReadAllSmErrorStates, ReadMmuFaultInfo, ReadSingleSmErrorState,
-    SetExceptionMask, Status, SystemGetP2pCapsV2, TimerGetGpuCpuTimeCorrelationInfo, TimerGetTime,
-    control_shape,
+    GrGetGpcMask, GrGetTpcMask, GrSetCtxswPreemptionMode, GroupGpfifoSchedule,
+    GroupSetInterleaveLevel, GroupSetTimeslice, Layout, PerfBoost, ReadAllSmErrorStates,
+    ReadMmuFaultInfo, ReadSingleSmErrorState, SetExceptionMask, Status, SystemGetP2pCapsV2,
+    TimerGetGpuCpuTimeCorrelationInfo, TimerGetTime, control_shape,
 };
 use nv_proto::unit::{ClassId, Handle};
 
@@ -225,6 +225,8 @@ fn subdevice_control(gpu: &Gpu, command: u32, fields: &mut Fields<'_>) -> Result
             fields.set("gpuNameString", &name);
             Ok(())
         }
+        // The simulated multiprocessors are shared out instruction by instruction, whatever this says.
+        GrSetCtxswPreemptionMode::COMMAND => Ok(()),
         GrGetGpcMask::COMMAND => {
             fields.set_u32("gpcMask", (1 << chip.gpcs()) - 1);
             Ok(())

@@ -96,6 +96,41 @@ fn thread_time() -> Duration {
     ClockId::CLOCK_THREAD_CPUTIME_ID.now().unwrap().into()
 }
 
+/// While a kernel of one stream runs and does not end, kernels and copies of other streams begin and end.
+pub fn side_by_side(options: &Options) {
+    let device = open(&Options {
+        limit: Duration::from_secs(5),
+        ..options.clone()
+    });
+    // Runs until its memory says otherwise.
+    let gate = module(&device, "faults").function("loop").unwrap();
+    let vadd = module(&device, "k").function("vadd").unwrap();
+    let flag = device
+        .alloc_in::<u64>(16, nv_host::Placement::Pinned)
+        .unwrap();
+    flag.mapping().unwrap().fill(0, 128, 0).unwrap();
+    let one = device.upload(&[1.0_f32; 64]).unwrap();
+    let [sum, copy] = [(); 2].map(|()| device.upload(&[0.0_f32; 64]).unwrap());
+    let (held, free) = (device.stream().unwrap(), device.stream().unwrap());
+    let launch = held.launch(&gate).block(32).arg(&flag);
+    let end = launch.submit().unwrap();
+    let launch = free.launch(&vadd).grid(1).block(64);
+    let launch = launch.arg(&one).arg(&sum).arg(&sum).arg(64_i32);
+    for _ in 0..3 {
+        launch.submit().unwrap();
+        free.copy(&copy, &sum).unwrap();
+    }
+    let others = free.synchronize();
+    let uploaded = device.upload(&[5_u32; 8]).and_then(|five| five.read());
+    let still = !end.is_reached();
+    flag.mapping().unwrap().write_u64(8, 99);
+    end.wait().unwrap();
+    others.unwrap();
+    assert_eq!(uploaded.unwrap(), [5; 8]);
+    assert!(still);
+    assert_eq!(copy.read().unwrap(), [3.0; 64]);
+}
+
 /// Streams run on their own, and wait for each other's events when told to.
 pub fn streams(options: &Options) {
     let device = open(options);

@@ -5,7 +5,7 @@
 use std::time::Instant;
 
 use nv_host::driver::Kind;
-use nv_host::{Backend, Device, MapMode, Options, Placement, live_objects};
+use nv_host::{Backend, Device, Error, MapMode, Options, Placement, live_objects};
 use nv_sim::Chip;
 use nv_sim::memory::live_bytes;
 use nv_tests::conformance::{Left, descriptors, mappings, module, open, works};
@@ -26,6 +26,10 @@ struct Held {
 
 impl Held {
     fn now(device: &Device) -> Self {
+        // What is kept for the next allocation goes back before one fails: how much that is, is a matter of timing.
+        let more_than_any_gpu_has = usize::try_from(1_u64 << 45).unwrap_or(usize::MAX);
+        let refused = device.alloc::<u8>(more_than_any_gpu_has);
+        assert!(matches!(refused, Err(Error::OutOfMemory { .. })));
         let pages = std::fs::read_to_string("/proc/self/statm").unwrap();
         let resident: u64 = pages.split(' ').nth(1).unwrap().parse().unwrap();
         Self {

@@ -2,7 +2,7 @@
 
 use nv_host::{Buffer, Error, Options, Page, Placement};
 
-use super::{is_simulated, module, open, works};
+use super::{module, open, works};
 
 /// Whatever is written is read back, in every kind of memory and at every size.
 pub fn memory(options: &Options) {

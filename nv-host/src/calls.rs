@@ -34,11 +34,6 @@ pub(crate) struct Objects {
 const HUGE_PAGE: u64 = 2 << 20;
 const SMALL_PAGE: u64 = 4 << 10;
 
-/// `NV2080_CTRL_GR_SET_CTXSW_PREEMPTION_MODE_FLAGS_CILP_SET` (`ctrl2080gr.h`): the compute mode is to be set.
-const CILP_SET: u32 = 1;
-/// `NV2080_CTRL_SET_CTXSW_PREEMPTION_MODE_COMPUTE_CILP` (`ctrl2080gr.h`): between any two instructions.
-const COMPUTE_CILP: u32 = 2;
-
 /// `UvmGpuMappingTypeReadWriteAtomic` (`uvm_types.h`).
 const GPU_MAPPING_READ_WRITE_ATOMIC: u32 = 1;
 
@@ -458,16 +453,6 @@ pub(crate) fn submit_token(driver: &dyn Driver, channel: Handle) -> Result<Submi
     params.work_submit_token = u32::MAX.into();
     driver::control(driver, channel, &mut params)?;
     Ok(SubmitToken(params.work_submit_token.get()))
-}
-
-/// Lets the GPU interrupt a group's kernels between any two instructions, as the vendor library does (recorded on an
-/// H200): an endless kernel then keeps neither other programs nor the end of its own channel waiting.
-pub(crate) fn preempt_anywhere(objects: &Objects, group: Handle) -> Result<(), Error> {
-    let mut params = rm::GrSetCtxswPreemptionMode::default();
-    params.flags = CILP_SET.into();
-    params.h_channel = group.0.into();
-    params.cilp_preempt_mode = COMPUTE_CILP.into();
-    driver::control(&*objects.driver, objects.subdevice, &mut params)
 }
 
 /// Has all channels of a group scheduled.

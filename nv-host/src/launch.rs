@@ -440,7 +440,7 @@ fn prepare_anew(
 }
 
 /// The version of the descriptors that a compute class takes.
-pub(crate) fn qmd_version(compute: ClassId) -> Result<Version, Error> {
+fn qmd_version(compute: ClassId) -> Result<Version, Error> {
     Version::of_class(compute).ok_or_else(|| {
         Error::Unsupported(format!(
             "no launch descriptor is known for compute class {:#x}",

@@ -23,6 +23,7 @@ use crate::launch::Launch;
 use crate::module::Function;
 
 pub(crate) use copies::Pattern;
+pub(crate) use launches::{Releases, set_releases};
 pub(crate) use queue::{Progress, StreamInner};
 pub use times::GpuTime;
 pub(crate) use times::TimePool;

@@ -56,6 +56,8 @@ pub(crate) const PBDMA_ERROR: u32 = 32;
 pub(crate) const CE_ERROR: u32 = 39;
 /// `ROBUST_CHANNEL_GR_ERROR_MISSING_HW`: what an H200 says of an unknown method of its compute class.
 pub(crate) const GR_UNKNOWN_METHOD: u32 = 11;
+/// `ROBUST_CHANNEL_GR_CLASS_ERROR`: by its name; no GPU was seen to say it.
+pub(crate) const GR_CLASS_ERROR: u32 = 69;
 
 /// The global ESR of an SM on which a warp trapped (measured on an H200).
 pub(crate) const GLOBAL_ESR: u32 = 4;

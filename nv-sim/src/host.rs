@@ -14,7 +14,7 @@ use crate::channel::Channel;
 use crate::compute::{Compute, Origin};
 use crate::copy::Copy;
 use crate::engine::{Context, HOST, Reduction, Registers, Release, bad_data, unknown_method};
-use crate::fault::{GR_UNKNOWN_METHOD, Stop};
+use crate::fault::{GR_CLASS_ERROR, Stop};
 use crate::gpu::Gpu;
 
 /// What came of running a channel for a while.
@@ -364,7 +364,7 @@ impl Execution {
                 "SET_OBJECT: no object of class {:#x} was made on the channel",
                 class.0
             );
-            return Err(bad_data(HOST.0, GR_UNKNOWN_METHOD, text));
+            return Err(bad_data(HOST.0, GR_CLASS_ERROR, text));
         }
         if let Some(bound) = self.bound.get_mut(subchannel) {
             *bound = engine;

@@ -103,12 +103,11 @@ fn two_gpus_of_a_sandbox_have_everything_of_each_other() {
 }
 
 /// What a device does without.
-const OPTIONAL: [u32; 10] = [
+const OPTIONAL: [u32; 9] = [
     GT200_DEBUGGER.0,
     NV50_P2P.0,
     rm::PerfBoost::COMMAND,
     rm::FbFlushGpuCache::COMMAND,
-    rm::GrSetCtxswPreemptionMode::COMMAND,
     rm::GpuGetNameString::COMMAND,
     rm::SystemGetP2pCapsV2::COMMAND,
     rm::GpuGetUuidFromGpuId::COMMAND,

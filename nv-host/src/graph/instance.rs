@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use nv_proto::qmd::value::CwdMembarType;
-use nv_proto::qmd::{Dependent, Qmd, Release};
+use nv_proto::qmd::{Dependent, Qmd};
 use nv_proto::unit::GpuVa;
 
 use super::Replayed;
@@ -14,6 +14,7 @@ use crate::args::Hold;
 use crate::context::ContextInner;
 use crate::launch::{LaunchScratch, MEETING, QMD_BYTES};
 use crate::memory::Allocation;
+use crate::stream::{Releases, set_releases};
 
 /// Descriptors and arguments in GPU memory. What is in flight is never written to: its user waits first.
 #[derive(Debug)]
@@ -120,7 +121,7 @@ impl Instance {
         kernels: &mut [Kernel],
         range: Range<usize>,
         (version, local_bytes): (u64, u32),
-        release: Option<Release>,
+        releases: Option<Releases>,
     ) -> Result<GpuVa, Error> {
         let unknown = || Error::Unsupported("a graph has no such launch".into());
         let Self {
@@ -147,7 +148,7 @@ impl Instance {
             }
         }
         if let Some(last) = slots.last_mut() {
-            last.release(memory, release)?;
+            last.release(memory, releases)?;
         }
         let first = slots.first_mut().ok_or_else(unknown)?;
         first.chain = written;
@@ -197,8 +198,8 @@ impl Slot {
     }
 
     /// Changes what the descriptor in memory releases.
-    fn release(&mut self, memory: &Allocation, release: Option<Release>) -> Result<(), Error> {
-        self.qmd.set_release(0, release)?;
+    fn release(&mut self, memory: &Allocation, releases: Option<Releases>) -> Result<(), Error> {
+        set_releases(&mut self.qmd, releases)?;
         let place = self.place.qmd() as usize;
         memory.mapping()?.write(place, self.qmd.as_bytes())
     }
@@ -269,10 +270,11 @@ mod tests {
             assert_eq!(next[2..], [None, None]);
             let payloads: Vec<_> = qmds
                 .iter()
-                .map(|qmd| qmd.release(0).map(|release| release.payload))
+                .map(|qmd| [0, 1].map(|index| qmd.release(index).map(|release| release.payload)))
                 .collect();
-            assert_eq!(payloads, [None, None, Some(value - 2), Some(value)]);
-            assert!(qmds[3].release(0).unwrap().membar);
+            let [inner, middle, last] =
+                [None, Some(value - 2), Some(value)].map(|value| [value; 2]);
+            assert_eq!(payloads, [inner, inner, middle, last]);
             let (inner, last) = (CwdMembarType::L1_MEMBAR, CwdMembarType::L1_SYSMEMBAR);
             let membars: Vec<_> = qmds.iter().map(|qmd| qmd.membar().unwrap()).collect();
             assert_eq!(membars, [inner, inner, last, last]);

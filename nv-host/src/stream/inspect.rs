@@ -16,6 +16,9 @@ use crate::memory::{Allocation, Placement, Use};
 /// The most command words that are looked at.
 const MOST_WORDS: usize = 0x1_0000;
 
+/// How many submissions after the oldest are looked at for what makes no sense.
+const FETCHED_AHEAD: u64 = 64;
+
 /// What a stream's work is looked up in.
 struct Known<'a> {
     channel: &'a Channel,
@@ -142,13 +145,24 @@ impl StreamInner {
         submission.read_unread(context.classes().qmd, &copying);
     }
 
-    /// The oldest submission that has not ended; `None` where all have.
+    /// The submission that is to blame where work does not end; `None` where all has. That is the oldest that has not
+    /// ended, unless another one makes no sense: the host fetches words, and stumbles over them, before their turn
+    /// (seen on an H200).
     pub(super) fn in_flight(&self, context: &ContextInner, state: &State) -> Option<Submission> {
-        let number = self.completed().saturating_add(1);
+        let first = self.completed().saturating_add(1);
         let newest = self.submitted();
-        if number > newest {
-            return None;
+        let ahead = first..=newest.min(first.saturating_add(FETCHED_AHEAD));
+        let mut looked_at = ahead.map(|number| self.submission(context, state, number));
+        let oldest = looked_at.next()?;
+        if !oldest.doubts.is_empty() {
+            return Some(oldest);
         }
+        let senseless = looked_at.find(|submission| !submission.doubts.is_empty());
+        Some(senseless.unwrap_or(oldest))
+    }
+
+    fn submission(&self, context: &ContextInner, state: &State, number: u64) -> Submission {
+        let newest = self.submitted();
         let mut submission = Submission {
             number,
             newest,
@@ -181,7 +195,7 @@ impl StreamInner {
             }
             None => {}
         }
-        Some(submission)
+        submission
     }
 }
 

@@ -2,20 +2,21 @@
 
 use std::sync::{Arc, RwLockReadGuard, RwLockWriteGuard};
 
+use nv_proto::EncodeError;
 use nv_proto::push::compute::{
     InvalidateShaderCaches, SendPcas, SendSignalingPcas, SendSignalingPcas2, SetShaderLocalMemory,
     SetShaderLocalMemoryNonThrottled,
 };
 use nv_proto::push::{PushWriter, Subchannel};
-use nv_proto::qmd::{Release, ReleaseSize};
+use nv_proto::qmd::{Qmd, Release, ReleaseSize};
 use nv_proto::unit::{ClassId, GpuVa};
 
 use super::queue::{Pending, State, StreamInner, Which, Work};
 use super::{Stream, Turn};
 use crate::Error;
-use crate::channel::{LAUNCHES, TIMELINE};
+use crate::channel::{LAUNCHES, ORDER, TIMELINE};
 use crate::context::{ContextInner, lock};
-use crate::launch::{Launch, LaunchScratch, qmd_version};
+use crate::launch::{Launch, LaunchScratch};
 use crate::local::LocalMemory;
 
 /// Launch descriptors are told to the GPU by address over 256.
@@ -65,11 +66,12 @@ impl StreamInner {
             let mut cache = lock(&function.shapes);
             let shaped = cache.get(context, function, &shape, local_bytes)?;
             let at = self.channel.area_va(offset);
-            let grid_id = self.submitted() + 1;
-            let (bytes, qmd) =
-                state
-                    .scratch
-                    .encode(function, request, shaped, at, grid_id, |_| Ok(()))?;
+            let value = self.submitted() + 1;
+            let releases = self.releases(state, value);
+            let finish = |qmd: &mut Qmd| Ok(set_releases(qmd, releases)?);
+            let (bytes, qmd) = state
+                .scratch
+                .encode(function, request, shaped, at, value, finish)?;
             self.channel.area()?.write(offset as usize, bytes)?;
             qmd
         };
@@ -79,7 +81,28 @@ impl StreamInner {
             grid: request.grid,
             block: request.block(),
         };
-        self.start(context, state, work, local, qmd, Pending::Nothing)
+        self.start(context, state, work, local, qmd)
+    }
+
+    /// What the grid of a submission releases at its end; `None` where descriptors release no 64 bits.
+    ///
+    /// The grid signals, and not the host: a host that waits for it keeps the channels of all other streams waiting,
+    /// too (seen on an H200).
+    fn releases(&self, state: &State, value: u64) -> Option<Releases> {
+        /// The version from which on a descriptor releases 64 bits.
+        const FIRST_WIDE_RELEASE: u8 = 3;
+        let wide = state.scratch.qmd().version().major() >= FIRST_WIDE_RELEASE;
+        // Where times are recorded the host waits, so that nothing begins before the end that it notes.
+        (wide && state.recorder.is_none()).then(|| {
+            [self.channel.area_va(ORDER), self.channel.page_va(TIMELINE)].map(|va| Release {
+                va,
+                payload: value,
+                size: ReleaseSize::Timestamp,
+                // The barrier at the end of the grid comes before.
+                membar: false,
+                reduction: None,
+            })
+        })
     }
 
     /// Submits the descriptor at `qmd`, on a channel that is told of new `local` memory first.
@@ -90,8 +113,11 @@ impl StreamInner {
         work: Work<'_>,
         local: Option<LocalMemory>,
         qmd: GpuVa,
-        pending: Pending,
     ) -> Result<u64, Error> {
+        let pending = match self.releases(state, 0) {
+            Some(_) => Pending::Grid,
+            None => Pending::Nothing,
+        };
         let compute = context.classes().compute;
         let generation = context.code_generation();
         let stale = state.code_generation != generation;
@@ -140,7 +166,7 @@ impl StreamInner {
 impl Turn<'_> {
     /// Submits a chain of descriptors, each of which starts the next; the value is reached once the last has ended.
     ///
-    /// `prepare` is told how much local memory a thread has, at least `local_bytes`, and the release that the last
+    /// `prepare` is told how much local memory a thread has, at least `local_bytes`, and the releases that the last
     /// descriptor is to make if its version can; it answers where the first one lies. Nothing of the chain may be
     /// in flight.
     pub(crate) fn chain(
@@ -148,30 +174,27 @@ impl Turn<'_> {
         context: &ContextInner,
         (label, launches): (&Arc<str>, usize),
         local_bytes: u32,
-        prepare: impl FnOnce(u32, Option<Release>) -> Result<GpuVa, Error>,
+        prepare: impl FnOnce(u32, Option<Releases>) -> Result<GpuVa, Error>,
     ) -> Result<u64, Error> {
-        /// The version from which on a descriptor releases 64 bits.
-        const FIRST_WIDE_RELEASE: u8 = 3;
         let (stream, state) = (self.stream, &mut *self.state);
         let _stacks = stacks(context, state, local_bytes)?;
         let local = stream.local_for(context, state, local_bytes)?;
         let per_thread = local.as_ref().unwrap_or(&state.local).per_thread;
-        let wide = qmd_version(context.classes().compute)?.major() >= FIRST_WIDE_RELEASE;
-        let release = wide.then(|| Release {
-            va: stream.channel.page_va(TIMELINE),
-            payload: stream.submitted() + 1,
-            size: ReleaseSize::Timestamp,
-            membar: true,
-            reduction: None,
-        });
-        let pending = match release {
-            Some(_) => Pending::Chain,
-            None => Pending::Nothing,
-        };
-        let first = prepare(per_thread, release)?;
+        let releases = stream.releases(state, stream.submitted() + 1);
+        let first = prepare(per_thread, releases)?;
         let work = Work::Chain { label, launches };
-        stream.start(context, state, work, local, first, pending)
+        stream.start(context, state, work, local, first)
     }
+}
+
+/// What the last grid of a submission releases: the order semaphore, then the timeline.
+pub(crate) type Releases = [Release; 2];
+
+/// Gives a descriptor these releases, and no others.
+pub(crate) fn set_releases(qmd: &mut Qmd, releases: Option<Releases>) -> Result<(), EncodeError> {
+    let [order, timeline] = releases.map_or([None, None], |releases| releases.map(Some));
+    qmd.set_release(0, order)?;
+    qmd.set_release(1, timeline)
 }
 
 /// What a launch holds while it is submitted.

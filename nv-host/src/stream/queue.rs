@@ -13,7 +13,7 @@ use nv_proto::unit::{Dim3, GpuVa};
 
 use crate::Error;
 use crate::channel::{
-    COMMAND_BYTES, COMMANDS, Channel, ENGINE_SEMAPHORE, LAUNCH_BYTES, RING_ENTRIES, TIMELINE,
+    COMMAND_BYTES, COMMANDS, Channel, ENGINE_SEMAPHORE, LAUNCH_BYTES, ORDER, RING_ENTRIES, TIMELINE,
 };
 use crate::context::{ContextInner, lock};
 use crate::fault::{FaultReport, InFlight, Submission};
@@ -32,10 +32,10 @@ use crate::wait::{self, Outcome};
 pub(super) enum Pending {
     /// Nothing that the next work must wait for: the host itself waited.
     Nothing,
-    /// A copy whose end the copy engine signals.
+    /// A copy whose end the copy engine signals, by the timeline.
     Copy,
-    /// Launches of which the last signals its end.
-    Chain,
+    /// A grid that signals its end itself, by the timeline and by the order semaphore.
+    Grid,
 }
 
 /// What a submission is for.
@@ -194,7 +194,7 @@ pub(super) struct State {
     awaited: Box<[Option<Held>]>,
     fault: Option<Arc<FaultReport>>,
     /// There while a profile is being recorded.
-    recorder: Option<Recorder>,
+    pub(super) recorder: Option<Recorder>,
     /// Where the GPU puts a profile's times. Once made it stays for as long as the channel: where an engine signals
     /// the end of work itself, the time comes after the signal.
     slots: Option<Arc<Allocation>>,
@@ -460,9 +460,14 @@ impl StreamInner {
         let timeline = self.channel.page_va(TIMELINE);
         let mut words = [0; WORDS];
         let mut push = PushWriter::new(&mut words);
-        if state.pending != Pending::Nothing {
-            // The engine signals on its own: later work is held until it has.
-            push.write(Subchannel::HOST, &SemAcquire::geq(timeline, value - 1))?;
+        // Where the engine signals on its own, later work is held until it has.
+        let signal = match state.pending {
+            Pending::Nothing => None,
+            Pending::Copy => Some(timeline),
+            Pending::Grid => Some(self.channel.area_va(ORDER)),
+        };
+        if let Some(signal) = signal {
+            push.write(Subchannel::HOST, &SemAcquire::geq(signal, value - 1))?;
         }
         if let Some(times) = slot_of_times {
             times.start(&mut push)?;

@@ -1,5 +1,6 @@
 //! Faults: each told apart, with all that can be known of it, and what works after them.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use nv_host::{
@@ -12,7 +13,7 @@ use nv_proto::qmd::{Qmd, Version};
 use nv_proto::unit::{Dim3, GpuVa};
 use object::{Object, ObjectSection};
 
-use super::{module, open, sm, works};
+use super::{is_simulated, module, open, sm, works};
 use crate::bytes;
 
 /// How long work may take that faults or ends: more than any does.
@@ -386,8 +387,10 @@ pub fn endless(options: &Options) {
     let start = Instant::now();
     drop((event, behind));
     stream.abandon();
+    // A GPU's driver waits for the kernel first: 6 s on an H200.
+    let most = if is_simulated(&rig.device) { 1 } else { 10 };
     assert!(
-        start.elapsed() < Duration::from_secs(1),
+        start.elapsed() < Duration::from_secs(most),
         "{:?}",
         start.elapsed()
     );
@@ -676,26 +679,40 @@ pub fn contexts(options: &Options) {
     works(&other);
 }
 
-/// A kernel that another context runs meanwhile ends as it would alone, whatever faults here.
+/// What another context computes meanwhile comes out right, whatever faults here.
 pub fn neighbours_unharmed(options: &Options) {
     let rig = Rig::new(options);
     let other = rig.device.new_context().unwrap();
-    let faults = module(&other, "faults");
-    let flag = other
-        .alloc_in::<u64>(16, nv_host::Placement::Pinned)
-        .unwrap();
-    flag.mapping().unwrap().fill(0, 128, 0).unwrap();
-    let stream = other.stream().unwrap();
-    let waits = faults.function("loop").unwrap();
-    let event = stream.launch(&waits).block(32).arg(&flag).submit().unwrap();
-    for kernel in ["badaddr", "trap"] {
-        let memory = memory(&rig.device);
-        rig.run(kernel, 200, 0, memory.va());
-        assert!(!event.is_reached());
-    }
-    // The kernel ends once this is 99.
-    flag.mapping().unwrap().write_u64(8, 99);
-    event.wait_within(LIMIT).unwrap();
+    let vadd = module(&other, "k").function("vadd").unwrap();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let neighbour = scope.spawn(|| {
+            let stream = other.stream().unwrap();
+            let one = other.upload(&[1.0_f32; 64]).unwrap();
+            let sum = other.upload(&[0.0_f32; 64]).unwrap();
+            let launch = stream.launch(&vadd).grid(1).block(64);
+            let launch = launch.arg(&one).arg(&sum).arg(&sum).arg(64_i32);
+            let mut rounds = 0_u32;
+            while !stop.load(Ordering::Relaxed) {
+                launch.submit().unwrap();
+                rounds += 1;
+                if rounds.is_multiple_of(16) {
+                    stream.synchronize().unwrap();
+                }
+            }
+            stream.synchronize().unwrap();
+            assert_eq!(sum.read().unwrap(), [rounds as f32; 64]);
+            rounds
+        });
+        for kernel in ["badaddr", "trap", "misalign"] {
+            let memory = memory(&rig.device);
+            rig.run(kernel, 200, 0, memory.va());
+        }
+        stop.store(true, Ordering::Relaxed);
+        let rounds = neighbour.join().unwrap();
+        println!("{rounds} rounds beside three faults");
+        assert!(rounds > 0);
+    });
     works(&other);
 }
 

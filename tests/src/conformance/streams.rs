@@ -102,7 +102,7 @@ fn thread_time() -> Duration {
     ClockId::CLOCK_THREAD_CPUTIME_ID.now().unwrap().into()
 }
 
-/// While a kernel of one stream runs and does not end, kernels and copies of other streams begin and end.
+/// While a kernel of one stream runs and does not end, kernels of another stream begin and end, and copies of a third.
 pub fn side_by_side(options: &Options) {
     let device = open(&Options {
         limit: Duration::from_secs(5),
@@ -124,14 +124,19 @@ pub fn side_by_side(options: &Options) {
     let launch = launch.arg(&one).arg(&sum).arg(&sum).arg(64_i32);
     for _ in 0..3 {
         launch.submit().unwrap();
-        free.copy(&copy, &sum).unwrap();
     }
     let others = free.synchronize();
+    let copies = device.stream().unwrap();
+    let copied = copies
+        .copy(&copy, &sum)
+        .and_then(|_| copies.copy(&copy, &sum))
+        .and_then(|copied| copied.wait());
     let uploaded = device.upload(&[5_u32; 8]).and_then(|five| five.read());
     let still = !end.is_reached();
     flag.mapping().unwrap().write_u64(8, 99);
     end.wait().unwrap();
     others.unwrap();
+    copied.unwrap();
     assert_eq!(uploaded.unwrap(), [5; 8]);
     assert!(still);
     assert_eq!(copy.read().unwrap(), [3.0; 64]);

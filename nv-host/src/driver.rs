@@ -232,6 +232,7 @@ pub trait Driver: sealed::Sealed + fmt::Debug + Send + Sync {
 ///
 /// # Errors
 /// [`Error::Unsupported`] for a release whose layouts are not known, which names what can be done.
+#[cfg(any(feature = "ioctl", feature = "sim"))]
 pub(crate) fn abi(release: DriverVersion, forced: Option<DriverVersion>) -> Result<Abi, Error> {
     Abi::of(forced.unwrap_or(release)).map_err(|error| {
         let hint = match forced {

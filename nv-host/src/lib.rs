@@ -75,7 +75,8 @@ pub use device::SimMachine;
 pub use device::{Backend, Device, Info, MemoryInfo, Options};
 pub use error::Error;
 pub use fault::{
-    AskedLaunch, BadAccess, Doubt, FaultKind, FaultReport, MemoryPlace, SmError, Submission, code_name,
+    AskedLaunch, BadAccess, Doubt, FaultKind, FaultReport, MemoryPlace, SmError, Submission,
+    code_name,
 };
 pub use graph::{Graph, GraphBuilder, GraphLaunch, GraphNode, IntoGraph};
 pub use launch::{Launch, Target};
@@ -86,8 +87,8 @@ pub use memory::{
 };
 pub use module::{Function, Module};
 pub use nv_proto::launch::{LimitedBy, Occupancy};
-pub use peer::{PeerBuffer, PeerLink, PeerPlace};
 pub use object::live_objects;
+pub use peer::{PeerBuffer, PeerLink, PeerPlace};
 pub use space::MapMode;
 pub use stream::{Download, Event, GpuTime, Rect, Stream};
 pub use symbol::Symbol;

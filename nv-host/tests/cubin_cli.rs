@@ -1,4 +1,5 @@
 //! `nv cubin` and `nv fatbin`, run as people run them.
+#![cfg(feature = "cli")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,5 @@
 //! `nv` with a standard output that takes nothing, and with arguments that ask for too much.
-#![cfg(all(feature = "cli", feature = "sim"))]
+#![cfg(feature = "cli")]
 #![allow(
     clippy::unwrap_used,
     reason = "helpers of tests fail the test that calls them"

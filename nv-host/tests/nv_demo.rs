@@ -1,4 +1,5 @@
 //! `nv demo` and `nv bench`, run as people run them, on simulated GPUs: every chip, both ways of mapping memory.
+#![cfg(feature = "cli")]
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -1,4 +1,5 @@
 //! `nv run --profile` and `NV_TRACE`, as a shell sees them: over simulated GPUs.
+#![cfg(feature = "cli")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

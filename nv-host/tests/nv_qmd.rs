@@ -1,4 +1,5 @@
 //! `nv qmd` on the vendor library's captured launches.
+#![cfg(feature = "cli")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

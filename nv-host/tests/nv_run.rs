@@ -1,4 +1,5 @@
 //! `nv demo`, `nv run` and their failures, as a shell sees them: over the simulated GPUs.
+#![cfg(feature = "cli")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -1,5 +1,6 @@
 //! `nv trace` on a program that drives a made-up kernel driver: both are built from `trace/*.c` with the C compiler
 //! that Rust links with anyway.
+#![cfg(feature = "cli")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -9,8 +9,8 @@ use nv_host::{
     Arg, ArgBytes, AskedLaunch, Backend, BadAccess, Buffer, Context, Device, DeviceSlice, Doubt,
     Download, Error, Event, FaultKind, FaultReport, Function, GpuTime, Graph, GraphBuilder,
     GraphLaunch, GraphNode, Hold, Info, IntoGraph, Launch, LimitedBy, MapMode, Mapping, MemoryInfo,
-    MemoryPlace, Module, Neighbours, NotRegistered, Occupancy, Options, Page, PinnedBuffer,
-    Placement, Printed, Rect, Region, SmError, Stream, Submission, Symbol, Use,
+    MemoryPlace, Module, Neighbours, NotRegistered, Occupancy, Options, Page, PeerBuffer, PeerLink,
+    PinnedBuffer, Placement, Printed, Rect, Region, SmError, Stream, Submission, Symbol, Use,
 };
 
 const fn send<T: Send>() {}
@@ -36,6 +36,7 @@ both!(
     Buffer<f32>,
     DeviceSlice<'_, f32>,
     PinnedBuffer<f32>,
+    PeerBuffer<f32>,
     Symbol<f32>,
     Mapping,
     Hold,
@@ -71,6 +72,7 @@ both!(
     Occupancy,
     Options,
     Page,
+    PeerLink,
     Placement,
     Printed,
     Record,
@@ -83,6 +85,8 @@ both!(
     Use,
     What,
 );
+#[cfg(feature = "sim")]
+both!(nv_host::SimMachine);
 
 /// What a thread is given may also be held for the whole program.
 #[test]
@@ -98,6 +102,7 @@ fn handles_are_static() {
     owned::<GraphBuilder>();
     owned::<Buffer<u8>>();
     owned::<PinnedBuffer<u8>>();
+    owned::<PeerBuffer<u8>>();
     owned::<Symbol<u8>>();
     owned::<Error>();
     // An argument may be anything: one that is not `Send` is still an argument.
@@ -112,8 +117,8 @@ fn none_is_left_out() {
     let read = |path: &str| std::fs::read_to_string(root.join(path)).unwrap();
     let (offers, list) = (read("src/lib.rs"), read("tests/send_sync.rs"));
     let (_, list) = list.split_once("both!(\n").unwrap();
-    let (list, _) = list.split_once(");\n").unwrap();
-    let traits = ["Arg", "Element", "Place", "Target"];
+    let (list, _) = list.split_once("#[test]").unwrap();
+    let traits = ["Arg", "Element", "PeerPlace", "Place", "Target"];
     let names = offers
         .split("pub use ")
         .skip(1)

@@ -95,7 +95,7 @@ impl RetireList {
     }
 
     /// How many wait.
-    #[cfg(test)]
+    #[cfg(all(test, feature = "sim"))]
     pub(crate) fn len(&self) -> usize {
         lock(&self.list).retired.len()
     }

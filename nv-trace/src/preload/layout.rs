@@ -126,6 +126,7 @@ pub const fn alloc_size(class: u32) -> Option<usize> {
         0x9067 => 12,
         0x83de => 12,
         0x41 => 120,
+        0x503b => 88,
         class if is_channel(class) => 0x178,
         class if class >= 0xc300 && class <= 0xffff => match class & 0xff {
             0x61 => 2,

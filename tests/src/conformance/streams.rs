@@ -72,9 +72,13 @@ pub fn waiting_sleeps(options: &Options) {
         ..options.clone()
     });
     let endless = module(&device, "faults").function("loop").unwrap();
-    let memory = device.upload(&[0_u64; 16]).unwrap();
+    // The kernel runs until its memory says otherwise.
+    let flag = device
+        .alloc_in::<u64>(16, nv_host::Placement::Pinned)
+        .unwrap();
+    flag.mapping().unwrap().fill(0, 128, 0).unwrap();
     let stream = device.stream().unwrap();
-    let launch = stream.launch(&endless).grid(1).block(32).arg(&memory);
+    let launch = stream.launch(&endless).grid(1).block(32).arg(&flag);
     let event = launch.submit().unwrap();
     let limit = if is_simulated(&device) {
         Duration::from_secs(2)
@@ -89,6 +93,8 @@ pub fn waiting_sleeps(options: &Options) {
     let used = thread_time() - before;
     println!("a wait of {limit:?} used {used:?} of the CPU");
     assert!(used < limit / 50, "{used:?} of {limit:?}");
+    flag.mapping().unwrap().write_u64(8, 99);
+    event.wait().unwrap();
 }
 
 /// What this thread has used of the CPU so far.

@@ -363,7 +363,7 @@ fn what_cannot_be_run_stops_the_channel_and_says_why() {
     assert!(text.contains("0xc6c0"), "{text}");
     let text = stops(
         &rig,
-        69,
+        11,
         plain(|push| {
             push.run(
                 RunOp::Inc,

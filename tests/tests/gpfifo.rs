@@ -6,6 +6,7 @@
 )]
 
 use std::collections::VecDeque;
+use std::sync::LazyLock;
 
 use nv_proto::gpfifo::{
     Fetch, GpEntry, Level, Opcode, RingCursor, Segment, Sync, USERD_BYTES, USERD_GP_GET,
@@ -15,14 +16,17 @@ use nv_proto::unit::GpuVa;
 use nv_proto::{DecodeError, EncodeError};
 use proptest::prelude::*;
 
+/// Read once: unoptimised and emulated it takes seconds.
+static FACTS: LazyLock<serde_json::Value> =
+    LazyLock::new(|| nv_tests::json("golden/facts/methods.json"));
+
 fn sample() -> Segment {
     Segment::new(GpuVa(0x12_3456_789c), 0x1_2345).unwrap()
 }
 
 /// Where a field of the entry is, as an absolute bit position, from `facts/methods.json`.
 fn fact(class: &str, dword: u32, field: &str) -> (u32, u32) {
-    let facts = nv_tests::json("golden/facts/methods.json");
-    let field = &facts["host"][class]["gp_entry"]["fields"][format!("GP_ENTRY{dword}_{field}")];
+    let field = &FACTS["host"][class]["gp_entry"]["fields"][format!("GP_ENTRY{dword}_{field}")];
     let bit = |end: &str| u32::try_from(field[end].as_u64().unwrap()).unwrap() + 32 * dword;
     (bit("hi"), bit("lo"))
 }
@@ -60,7 +64,7 @@ fn fields_are_where_every_header_puts_them() {
 
 #[test]
 fn opcodes_are_those_of_the_newest_header() {
-    let facts = nv_tests::json("golden/facts/methods.json");
+    let facts = &*FACTS;
     let values = &facts["host"]["NVCA6F"]["gp_entry"]["fields"]["GP_ENTRY1_OPCODE"]["values"];
     let known = [
         ("NOP", Opcode::Nop),
@@ -87,7 +91,7 @@ fn opcodes_are_those_of_the_newest_header() {
 
 #[test]
 fn userd_offsets_are_those_of_the_header() {
-    let facts = nv_tests::json("golden/facts/methods.json");
+    let facts = &*FACTS;
     for class in ["NVC46F", "NVC56F", "NVC86F"] {
         let offsets = &facts["userd"][class]["offsets"];
         assert_eq!(offsets["GPPut"], USERD_GP_PUT, "{class}");
@@ -110,7 +114,7 @@ fn the_usermode_page_is_the_headers() {
     };
     use nv_proto::unit::SubmitToken;
 
-    let facts = nv_tests::json("golden/facts/methods.json");
+    let facts = &*FACTS;
     let page = &facts["usermode"];
     assert_eq!(page["register_page_size"], USERMODE_BYTES);
     assert_eq!(page["registers"]["TIME_0"], USERMODE_TIME_0);

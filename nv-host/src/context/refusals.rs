@@ -29,13 +29,8 @@ pub(super) struct Refusing {
 /// Refuses nothing.
 const NEVER: usize = usize::MAX / 2;
 
-/// The calls that a session does without: its device then has no name, its kernels are interrupted where the driver
-/// likes, and a fault report tells less.
-const WITHOUT: [&str; 3] = [
-    "NV2080_CTRL_CMD_GPU_GET_NAME_STRING",
-    "NV2080_CTRL_CMD_GR_SET_CTXSW_PREEMPTION_MODE",
-    "GT200_DEBUGGER",
-];
+/// The calls that a session does without: its device then has no name, and a fault report tells less.
+const WITHOUT: [&str; 2] = ["NV2080_CTRL_CMD_GPU_GET_NAME_STRING", "GT200_DEBUGGER"];
 
 /// Checks that what was refused to sessions that succeeded are [`WITHOUT`] and none but those and `more`: which call
 /// comes at which number depends a little on what the GPU has done by then, so that not all of `more` are met.

@@ -3,7 +3,9 @@
 //! Each setter checks everything before it writes anything, so that a descriptor is never left half changed.
 
 use super::roles::{DependentSlots, ReleaseSlots, Slot};
-use super::value::{CwdMembarType, DependentQmdAction, DependentQmdType, QmdType, ReductionOp, ReleaseMembarType};
+use super::value::{
+    CwdMembarType, DependentQmdAction, DependentQmdType, QmdType, ReductionOp, ReleaseMembarType,
+};
 use super::{ALIGN, BANKS, Qmd, Roles};
 use crate::error::{DecodeError, EncodeError};
 use crate::unit::{Dim3, GpuVa};

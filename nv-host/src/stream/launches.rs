@@ -4,8 +4,8 @@ use std::sync::{Arc, RwLockReadGuard, RwLockWriteGuard};
 
 use nv_proto::EncodeError;
 use nv_proto::push::compute::{
-    InvalidateShaderCaches, SendPcas, SendSignalingPcas, SendSignalingPcas2, SetShaderLocalMemory,
-    SetShaderLocalMemoryNonThrottled,
+    InvalidateShaderCachesNoWfi, SendPcas, SendSignalingPcas, SendSignalingPcas2,
+    SetShaderLocalMemory, SetShaderLocalMemoryNonThrottled,
 };
 use nv_proto::push::{PushWriter, Subchannel};
 use nv_proto::qmd::{Qmd, Release, ReleaseSize};
@@ -126,7 +126,8 @@ impl StreamInner {
                 set_local_memory(push, local)?;
             }
             if stale {
-                let drop_code = InvalidateShaderCaches {
+                // Without waiting for idle: that waits for the kernels of all streams (seen on an H200).
+                let drop_code = InvalidateShaderCachesNoWfi {
                     instruction: true,
                     constant: true,
                     ..Default::default()

@@ -213,7 +213,13 @@ pub fn profiles_and_threads(options: &Options) {
         let mut profiles = 0;
         while (profiles < 10 || seen == 0) && begin.elapsed() < Duration::from_secs(60) {
             let profile = device.profile().unwrap();
-            std::thread::sleep(Duration::from_millis(3));
+            // Long enough for some work, however long a stream takes to make.
+            let (begun, before) = (Instant::now(), launched.load(Ordering::Relaxed));
+            while launched.load(Ordering::Relaxed) < before + 20
+                && begun.elapsed() < Duration::from_millis(500)
+            {
+                std::thread::sleep(Duration::from_millis(1));
+            }
             let recording = profile.finish();
             plausible(&recording, begin.elapsed());
             assert!(recording.lost().is_none(), "{}", recording.lost());

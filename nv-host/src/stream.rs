@@ -34,6 +34,10 @@ pub(crate) use transfers::{check_copy, check_fill};
 
 /// Work that runs in the order in which it was submitted, beside that of other streams.
 ///
+/// Kernels of several streams run beside each other, and copies of a stream that does nothing else beside all kernels. Where
+/// a stream goes from kernels to copies by the copy engine, its copy waits for the kernels of *all* streams of the
+/// context (seen on an H200): give copies that are to overlap with kernels a stream of their own.
+///
 /// A clone is the same stream. Streams may be used from several threads: each submission is whole, and which
 /// comes first is as the threads happen to meet.
 #[derive(Clone, Debug)]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use nv_proto::gpfifo::{GpEntry, RingCursor};
 use nv_proto::push::compute::{SetShaderLocalMemoryWindow, SetShaderSharedMemoryWindow};
 use nv_proto::push::host::{SemAcquire, SemRelease, SetObject};
-use nv_proto::push::{PushWriter, RunOp, Subchannel, copy};
+use nv_proto::push::{PushWriter, Subchannel};
 use nv_proto::unit::{Dim3, GpuVa};
 
 use crate::Error;
@@ -275,6 +275,12 @@ impl StreamInner {
                 },
             )?;
             push.write(
+                Subchannel::COPY,
+                &SetObject {
+                    class: classes.copy,
+                },
+            )?;
+            push.write(
                 Subchannel::COMPUTE,
                 &SetShaderLocalMemoryWindow {
                     base: WINDOWS.local,
@@ -286,15 +292,6 @@ impl StreamInner {
                     base: WINDOWS.shared,
                 },
             )?;
-            // The copy engine last: a channel that goes from compute to copies waits for the kernels of all streams
-            // (seen on an H200), and one that only copies never does then.
-            push.write(
-                Subchannel::COPY,
-                &SetObject {
-                    class: classes.copy,
-                },
-            )?;
-            push.run(RunOp::Inc, Subchannel::COPY, copy::NOP, &[0])?;
             Ok(Pending::Nothing)
         })?;
         Ok(())

@@ -119,6 +119,8 @@ pub fn side_by_side(options: &Options) {
     let [sum, copy] = [(); 2].map(|()| device.upload(&[0.0_f32; 64]).unwrap());
     // All before the kernel runs: an H200 makes no channel while one does that does not end.
     let [held, free, copies] = [(); 3].map(|()| device.stream().unwrap());
+    // A channel that goes from compute, where its set-up ends, to copies waits for all kernels; so it goes there now.
+    copies.copy(&copy, &sum).unwrap().wait().unwrap();
     let launch = held.launch(&gate).block(32).arg(&flag);
     let end = launch.submit().unwrap();
     let launch = free.launch(&vadd).grid(1).block(64);

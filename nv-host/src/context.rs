@@ -1,5 +1,6 @@
 //! A context: one address space of a GPU, the memory in it and the streams that use it.
 
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
@@ -32,9 +33,18 @@ use crate::stream::{Progress, Stream, StreamInner, Submitted, TimePool};
 ///
 /// A [`Device`](crate::Device) comes with one and makes more. A clone is the same context; it ends when the last of
 /// them and of what it made is gone.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Context {
     inner: Arc<ContextInner>,
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("gpu", &self.inner.info.name)
+            .field("map_mode", &self.inner.info.map_mode)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The context's objects, in the order in which they end.

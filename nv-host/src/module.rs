@@ -1,6 +1,7 @@
 //! Loaded cubins and the kernels in them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::{Arc, Mutex, Weak};
 
 use nv_proto::bank0::{self, STACK_RESERVE};
@@ -26,7 +27,19 @@ pub struct Module {
     inner: Arc<ModuleInner>,
 }
 
-#[derive(Debug)]
+impl fmt::Debug for ModuleInner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kernels: Vec<&str> = self
+            .functions
+            .iter()
+            .map(|function| &*function.name)
+            .collect();
+        f.debug_struct("Code")
+            .field("kernels", &kernels)
+            .finish_non_exhaustive()
+    }
+}
+
 pub(crate) struct ModuleInner {
     context: Context,
     /// `Some` until dropped.

@@ -3,6 +3,7 @@
 //! The unit is the aligned 64-bit cell, an atomic: narrower accesses are made of it, so that a program's
 //! atomics are atomic and nothing here needs `unsafe`.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -57,12 +58,18 @@ pub trait AddressSpace: Sync {
 }
 
 /// A run of memory: one allocation, zero when made, or pages that the client owns.
-#[derive(Debug)]
 pub struct Memory {
     cells: Cells,
 }
 
-#[derive(Debug)]
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory")
+            .field("bytes", &self.bytes())
+            .finish_non_exhaustive()
+    }
+}
+
 enum Cells {
     Own(Box<[AtomicU64]>),
     /// Lent by a client for as long as the memory object lives: freeing it waits for every user.

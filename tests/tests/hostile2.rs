@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nv_host::{Backend, Context, Device, Error, Event, Function, Options, Page, Placement, Stream};
+use nv_proto::push::host::SemRelease;
+use nv_proto::push::{PushWriter, Subchannel};
 use nv_proto::unit::GpuVa;
 use nv_sim::Chip;
 use nv_tests::conformance::{module, open, works};
@@ -401,4 +403,61 @@ fn single_words_outside_a_mapping_are_dropped() {
         assert_eq!(mapping.read_u32(offset), 0, "{offset:#x}");
     }
     assert_eq!(buffer.read().unwrap(), [u64::MAX; 4]);
+}
+
+/// Every handle prints as what it is, and not as all that it holds on to.
+#[test]
+fn handles_print_shortly() {
+    let device = device(LONG);
+    let stream = device.stream().unwrap();
+    let kernels = module(&device, "k");
+    let vadd = kernels.function("vadd").unwrap();
+    let buffer = device.upload(&[1_u32; 1000]).unwrap();
+    let pinned = device.alloc_pinned::<u32>(10).unwrap();
+    let texts = [
+        format!("{device:?}"),
+        format!("{:?}", device.context()),
+        format!("{stream:?}"),
+        format!("{:?}", stream.event()),
+        format!("{kernels:?}"),
+        format!("{vadd:?}"),
+        format!("{buffer:?}"),
+        format!("{pinned:?}"),
+        format!("{:?}", stream.launch(&vadd)),
+    ];
+    for text in texts {
+        assert!(text.len() < 8000, "{} bytes: {}", text.len(), &text[..500]);
+    }
+}
+
+/// A stray store to a stream's timeline does not make work look done that is not.
+#[test]
+fn a_timeline_that_is_written_over_is_not_believed() {
+    let device = device(LONG);
+    let first = device.alloc::<u8>(1).unwrap();
+    let stream = device.stream().unwrap();
+    // The stream's page of host memory holds its timeline.
+    let mut regions = Vec::new();
+    let mut next = device.neighbours(first.va().0).above;
+    while let Some(region) = next {
+        regions.push(region);
+        next = device.neighbours(region.start.0).above;
+    }
+    let page = regions
+        .iter()
+        .find(|region| region.what == nv_host::Use::Stream && region.bytes == 4096)
+        .unwrap();
+    let endless = Endless::new(&device);
+    let other = device.stream().unwrap();
+    let event = endless.begin(&stream);
+    let mut words = [0; 8];
+    let mut push = PushWriter::new(&mut words);
+    let at = GpuVa(page.start.0 + 0x800);
+    push.write(Subchannel::HOST, &SemRelease::with_timestamp(at, 7 << 60))
+        .unwrap();
+    other.submit_words(push.finish()).unwrap().wait().unwrap();
+    assert!(!event.is_reached());
+    let waited = event.wait_within(Duration::from_millis(200));
+    assert!(matches!(waited, Err(Error::Timeout { .. })), "{waited:?}");
+    endless.end();
 }

@@ -1,5 +1,6 @@
 //! Allocations: memory objects of their own, and blocks of slabs.
 
+use std::fmt;
 use std::sync::Arc;
 
 use nv_proto::unit::{GpuVa, Handle};
@@ -11,9 +12,16 @@ use crate::object::RmObject;
 use crate::space::{AddressSpace, Foreign};
 use crate::{Error, Mapping, calls};
 
+impl fmt::Debug for Allocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Allocation")
+            .field("va", &self.va())
+            .finish_non_exhaustive()
+    }
+}
+
 /// Memory in use, mapped for the GPU and, by placement, for the CPU. Dropping it frees it at once: who may still
 /// have work in flight on it hands it to the context, which waits.
-#[derive(Debug)]
 pub(crate) struct Allocation {
     space: Arc<AddressSpace>,
     va: GpuVa,

@@ -11,7 +11,6 @@ use nv_proto::push::host::{SemAcquire, SemRelease, SetObject};
 use nv_proto::push::{PushWriter, Subchannel};
 use nv_proto::unit::{Dim3, GpuVa};
 
-use crate::Error;
 use crate::channel::{
     self, COMMAND_BYTES, COMMANDS, Channel, ENGINE_SEMAPHORE, LAUNCH_BYTES, ORDER, RING_ENTRIES,
     TIMELINE,
@@ -27,6 +26,7 @@ use crate::profile::{self, About, Kind, Recorder, Sink};
 use crate::protocol;
 use crate::ring::Ring;
 use crate::wait::{self, Outcome};
+use crate::{Error, Mapping};
 
 /// The engine that did the last work, if it signals its end without the host having waited for it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -116,8 +116,17 @@ struct Mark {
     launches: u64,
 }
 
+impl fmt::Debug for StreamInner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue")
+            .field("id", &self.id)
+            .field("submitted", &self.submitted())
+            .field("completed", &self.completed())
+            .finish_non_exhaustive()
+    }
+}
+
 /// A stream's channel and what is in flight on it.
-#[derive(Debug)]
 pub(crate) struct StreamInner {
     // Fields end in this order: what runs on the channel uses memory that the state keeps, and the progress says
     // when all of it has ended.
@@ -151,11 +160,13 @@ impl Progress {
         self.submitted.load(Ordering::Acquire)
     }
 
-    /// The timeline value that the GPU has reached.
+    /// The timeline value that the GPU has reached; 0 where that is more than was ever submitted: a kernel wrote over
+    /// the timeline, and nothing that stands there is to be believed.
     fn completed(&self) -> u64 {
-        self.page
-            .mapping()
-            .map_or(0, |page| protocol::timeline(|| page.read_u64(TIMELINE)))
+        let load = |page: &Mapping| protocol::timeline(|| page.read_u64(TIMELINE));
+        let value = self.page.mapping().map_or(0, load);
+        // What is submitted counts before the GPU is told of it.
+        if value > self.submitted() { 0 } else { value }
     }
 
     /// Whether the work up to `value` has ended, or never will since the stream is dead.

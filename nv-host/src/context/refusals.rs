@@ -255,16 +255,26 @@ fn session(driver: &Arc<Refusing>, options: &Options, cubin: &[u8]) -> Result<()
     context.synchronize()
 }
 
+/// The cubin that sessions load.
+fn kernels() -> std::io::Result<Vec<u8>> {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cubins/k");
+    std::fs::read(root.join("k.sm_90.cubin"))
+}
+
+/// Options for a way of mapping, with a limit that nothing reaches.
+fn by(mode: MapMode) -> Options {
+    Options {
+        map_mode: Some(mode),
+        limit: Duration::from_secs(20),
+        ..Options::default()
+    }
+}
+
 #[test]
 fn whichever_call_is_refused_all_is_given_back() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cubins/k");
-    let cubin = std::fs::read(root.join("k.sm_90.cubin")).unwrap();
+    let cubin = kernels().unwrap();
     for mode in [MapMode::Rm, MapMode::Uvm] {
-        let options = Options {
-            map_mode: Some(mode),
-            limit: Duration::from_secs(20),
-            ..Options::default()
-        };
+        let options = by(mode);
         let machine = Machine::new(&[Chip::Gh100]).unwrap();
         let driver = Arc::new(Refusing::nothing(open_in(Arc::clone(&machine), 0).unwrap()));
         let left = || (machine.object_count(), machine.vidmem_used(0));
@@ -332,14 +342,9 @@ fn with_a_peer(
 
 #[test]
 fn whichever_call_is_refused_between_two_gpus_all_is_given_back() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cubins/k");
-    let cubin = std::fs::read(root.join("k.sm_90.cubin")).unwrap();
+    let cubin = kernels().unwrap();
     for mode in [MapMode::Rm, MapMode::Uvm] {
-        let options = Options {
-            map_mode: Some(mode),
-            limit: Duration::from_secs(20),
-            ..Options::default()
-        };
+        let options = by(mode);
         let machine = Machine::new(&[Chip::Gh100, Chip::Gh100]).unwrap();
         let owner = open_in(Arc::clone(&machine), 0).unwrap();
         let owner = Context::new(Arc::new(owner), &options).unwrap();

@@ -61,13 +61,13 @@ impl StreamInner {
         let offset =
             LAUNCHES + self.take(context, state, Which::Launches, size as u64, LAUNCH_ALIGN)?;
         let meeting = LaunchScratch::size(bank0, false) as u64;
+        let releases = self.releases(state, self.submitted() + 1);
         let qmd = {
             let shape = request.shape(self.channel.area_va(offset + meeting));
             let mut cache = lock(&function.shapes);
             let shaped = cache.get(context, function, &shape, local_bytes)?;
             let at = self.channel.area_va(offset);
             let value = self.submitted() + 1;
-            let releases = self.releases(state, value);
             let finish = |qmd: &mut Qmd| Ok(set_releases(qmd, releases)?);
             let (bytes, qmd) = state
                 .scratch
@@ -81,7 +81,7 @@ impl StreamInner {
             grid: request.grid,
             block: request.block(),
         };
-        self.start(context, state, work, local, qmd)
+        self.start(context, state, work, local, qmd, releases.is_some())
     }
 
     /// What the grid of a submission releases at its end; `None` where descriptors release no 64 bits.
@@ -105,7 +105,8 @@ impl StreamInner {
         })
     }
 
-    /// Submits the descriptor at `qmd`, on a channel that is told of new `local` memory first.
+    /// Submits the descriptor at `qmd`, which signals its end or does not, on a channel that is told of new `local`
+    /// memory first.
     fn start(
         &self,
         context: &ContextInner,
@@ -113,10 +114,12 @@ impl StreamInner {
         work: Work<'_>,
         local: Option<LocalMemory>,
         qmd: GpuVa,
+        signals: bool,
     ) -> Result<u64, Error> {
-        let pending = match self.releases(state, 0) {
-            Some(_) => Pending::Grid,
-            None => Pending::Nothing,
+        let pending = if signals {
+            Pending::Grid
+        } else {
+            Pending::Nothing
         };
         let compute = context.classes().compute;
         let generation = context.code_generation();
@@ -184,7 +187,7 @@ impl Turn<'_> {
         let releases = stream.releases(state, stream.submitted() + 1);
         let first = prepare(per_thread, releases)?;
         let work = Work::Chain { label, launches };
-        stream.start(context, state, work, local, first)
+        stream.start(context, state, work, local, first, releases.is_some())
     }
 }
 
